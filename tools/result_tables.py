@@ -614,6 +614,7 @@ TABLES = {
     "lookup": lookup_table,
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
+    "batched": lambda records: by_routine(cases_of(records)),
     "threads": lambda records: by_routine(cases_of(records)),
     "level3": lambda records: by_routine(cases_of(records)),
     "odd": lambda records: by_shape(cases_of(records)),

@@ -36,6 +36,7 @@ typedef struct bench_shape {
   int64_t m, n, k;
   /* elements by which lda, ldb and ldc are longer than they must be */
   int64_t more_a, more_b, more_c;
+  bool batched; /* a batch of such products, as many as there are sets of matrices, is one call; of a peer a loop */
 } bench_shape;
 
 /* Matrices of one shape: n_sets triples A, B, C, one after the other in one block. */
@@ -177,6 +178,7 @@ struct bench_suite {
   int64_t complex_limit;     /* complex squares beyond this are left out; 0: none */
   bool one_thread, all_threads, all_ops;
   int n_random; /* shapes drawn at random, in place of sizes and shapes; 0: none */
+  bool batched; /* products of a batch */
   bool is_wide; /* these are of the class `wide`: else of four classes by turns */
   bench_timing timing;
 };

@@ -17,6 +17,8 @@
 
 /* the gap keeps A, B and C from starting in the same cache set */
 enum { MAX_SETS = 4, PAGE_ALIGN = 2 << 20, GAP_BYTES = 128 };
+/* Of a batch: products, and the bytes of all, which stay in L3. */
+enum { MOST_OF_BATCH = 1024, BATCH_BYTES = 4 << 20 };
 
 bool ws_bench_is_double(wsgemm_type type) { return ws_cli_types[type].part_bytes == sizeof(double); }
 
@@ -55,13 +57,21 @@ static void fill(char *at, size_t bytes, wsgemm_type type, uint64_t *state) {
   }
 }
 
+/* All A, one after the other, then all B and all C: squares. */
+static void lay_out_batch(bench_problem *p, size_t square_bytes) {
+  p->set_bytes = square_bytes;
+  p->b_offset = round_up(square_bytes * (size_t)p->n_sets + GAP_BYTES, 64);
+  p->c_offset = 2 * p->b_offset;
+}
+
 bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
   const bool row = shape->layout == WSGEMM_ROW_MAJOR;
   const bool ta = shape->transa == WSGEMM_TRANS || shape->transa == WSGEMM_CONJ_TRANS;
   const bool tb = shape->transb == WSGEMM_TRANS || shape->transb == WSGEMM_CONJ_TRANS;
   const size_t element = (size_t)ws_cli_types[shape->type].bytes;
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  const size_t warm_bytes = l2 > 0 ? (size_t)l2 / 2 : 256 << 10;
+  const size_t warm_bytes = shape->batched ? BATCH_BYTES : l2 > 0 ? (size_t)l2 / 2 : 256 << 10;
+  const int most_sets = shape->batched ? MOST_OF_BATCH : MAX_SETS;
   uint64_t state = 1;
 
   memset(p, 0, sizeof *p);
@@ -78,8 +88,9 @@ bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
       ws_bench_is_triangular(shape->routine) ? p->b_offset : round_up(p->b_offset + b_bytes + GAP_BYTES, 64); /* B is C */
   p->set_bytes = round_up(p->c_offset + p->c_bytes + GAP_BYTES, 64);
   p->n_sets = 1;
-  while (p->n_sets < MAX_SETS && 2 * (size_t)p->n_sets * p->set_bytes <= warm_bytes) p->n_sets *= 2;
-  p->block_bytes = round_up(p->set_bytes * (size_t)p->n_sets, PAGE_ALIGN);
+  while (p->n_sets < most_sets && 2 * (size_t)p->n_sets * p->set_bytes <= warm_bytes) p->n_sets *= 2;
+  if (shape->batched) lay_out_batch(p, a_bytes);
+  p->block_bytes = round_up(p->set_bytes * (size_t)p->n_sets + (shape->batched ? p->c_offset : 0), PAGE_ALIGN);
   p->block = aligned_alloc(PAGE_ALIGN, p->block_bytes);
   if (!p->block) return false;
   memset(p->block, 0, p->block_bytes); /* first touch, gaps included */
@@ -155,6 +166,38 @@ PEER_LOOP(d, double, 1, 0, )
 PEER_LOOP(c, wsgemm_cfloat, {.re = 1}, {0}, &)
 PEER_LOOP(z, wsgemm_cdouble, {.re = 1}, {0}, &)
 
+static double (*const own_loops[])(const bench_candidate *,
+                                   int64_t) = {[WSGEMM_F32] = own_s, [WSGEMM_F64] = own_d, [WSGEMM_C32] = own_c,
+                                               [WSGEMM_C64] = own_z, [WSGEMM_F16] = own_h, [WSGEMM_BF16] = own_b};
+static double (*const peer_loops[])(const bench_candidate *, int64_t) = {
+    [WSGEMM_F32] = peer_s, [WSGEMM_F64] = peer_d, [WSGEMM_C32] = peer_c, [WSGEMM_C64] = peer_z};
+
+/* n_calls batches of all sets. */
+static double own_batched(const bench_candidate *candidate, int64_t n_calls) {
+  const bench_problem *p = candidate->problem;
+  const bench_shape *x = &p->shape;
+  const int64_t stride = (int64_t)p->set_bytes / ws_cli_types[x->type].bytes;
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  d.layout = x->layout, d.transa = x->transa, d.transb = x->transb;
+  d.type_a = d.type_b = d.type_c = d.type_scalar = x->type;
+  d.m = x->m, d.n = x->n, d.k = x->k, d.batch_count = p->n_sets;
+  d.alpha = ws_cli_scalar(x->type, (wsgemm_cdouble){1, 0}), d.beta = ws_cli_scalar(x->type, (wsgemm_cdouble){0, 0});
+  d.a = set_at(p, 0, 0), d.b = set_at(p, 0, p->b_offset), d.c = set_at(p, 0, p->c_offset);
+  d.lda = p->lda, d.ldb = p->ldb, d.ldc = p->ldc;
+  d.stride_a = d.stride_b = d.stride_c = stride;
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++) bad |= wsgemm_gemm(candidate->handle, &d);
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+static double peer_batched(const bench_candidate *candidate, int64_t n_calls) {
+  return peer_loops[candidate->problem->shape.type](candidate, n_calls * candidate->problem->n_sets);
+}
+
+static double flops_of(const bench_problem *p) { return ws_bench_flops(&p->shape) * (p->shape.batched ? p->n_sets : 1); }
+
 static double peak(const bench_candidate *candidate, int64_t n_calls) {
   return ws_bench_peak_run(candidate->double_precision, candidate->n_threads, n_calls);
 }
@@ -163,15 +206,12 @@ static double peak(const bench_candidate *candidate, int64_t n_calls) {
 
 bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
                             wsgemm_policy policy, int coarse_factor) {
-  static double (*const loops[])(const bench_candidate *,
-                                 int64_t) = {[WSGEMM_F32] = own_s, [WSGEMM_F64] = own_d, [WSGEMM_C32] = own_c,
-                                             [WSGEMM_C64] = own_z, [WSGEMM_F16] = own_h, [WSGEMM_BF16] = own_b};
   memset(candidate, 0, sizeof *candidate);
   candidate->label = label;
-  candidate->run = p->shape.routine ? ws_bench_level3_own : loops[p->shape.type];
+  candidate->run = p->shape.routine ? ws_bench_level3_own : p->shape.batched ? own_batched : own_loops[p->shape.type];
   candidate->problem = p;
   candidate->n_threads = n_threads;
-  candidate->flops = ws_bench_flops(&p->shape);
+  candidate->flops = flops_of(p);
   if (wsgemm_create(&candidate->handle) == WSGEMM_SUCCESS &&
       wsgemm_set_num_threads(candidate->handle, n_threads) == WSGEMM_SUCCESS &&
       wsgemm_set_policy(candidate->handle, policy) == WSGEMM_SUCCESS &&
@@ -182,15 +222,13 @@ bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const
 }
 
 bool ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads) {
-  static double (*const loops[])(const bench_candidate *, int64_t) = {
-      [WSGEMM_F32] = peer_s, [WSGEMM_F64] = peer_d, [WSGEMM_C32] = peer_c, [WSGEMM_C64] = peer_z};
   memset(candidate, 0, sizeof *candidate);
   candidate->label = peer->name;
-  candidate->run = p->shape.routine ? ws_bench_level3_peer : loops[p->shape.type];
+  candidate->run = p->shape.routine ? ws_bench_level3_peer : p->shape.batched ? peer_batched : peer_loops[p->shape.type];
   candidate->problem = p;
   candidate->peer = peer;
   candidate->n_threads = n_threads;
-  candidate->flops = ws_bench_flops(&p->shape);
+  candidate->flops = flops_of(p);
   if (!p->shape.routine) return true;
   char routine[BENCH_ROUTINE_BYTES], name[32];
   ws_bench_routine(&p->shape, routine);

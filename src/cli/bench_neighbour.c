@@ -25,6 +25,22 @@ static void sleep_ns(int64_t ns) {
   }
 }
 
+/* Where the scheduler shares among sessions: how nice this one is (0: not known), and makes it so. */
+static int session_nice(void) {
+  int nice = 0;
+  FILE *f = fopen("/proc/self/autogroup", "re");
+  if (!f) return 0;
+  if (fscanf(f, "%*s nice %d", &nice) != 1) nice = 0;
+  fclose(f);
+  return nice;
+}
+static void set_session_nice(int nice) {
+  FILE *f = nice ? fopen("/proc/self/autogroup", "we") : NULL;
+  if (!f) return;
+  fprintf(f, "%d", nice);
+  fclose(f);
+}
+
 static _Noreturn void neighbour_main(atomic_int *busy, int64_t burn_ns) {
   for (;;) {
     if (!atomic_load_explicit(busy, memory_order_relaxed)) {
@@ -51,6 +67,7 @@ static int last_core(void) {
 bool ws_bench_neighbour_start(bench_neighbour *nb, int64_t burn_ns, char *error, size_t bytes) {
   cpu_set_t set;
   const pid_t parent = getpid();
+  const int nice = session_nice();
   CPU_ZERO(&set);
   CPU_SET(last_core(), &set);
   nb->busy = mmap(NULL, sizeof *nb->busy, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -62,7 +79,8 @@ bool ws_bench_neighbour_start(bench_neighbour *nb, int64_t burn_ns, char *error,
   nb->child = fork();
   if (nb->child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)setsid(); /* where the scheduler shares among sessions, as another program has it */
+    (void)setsid(); /* as another program has it, of the same weight: a session that was given more took its core back at once */
+    set_session_nice(nice);
     if (getppid() != parent || sched_setaffinity(0, sizeof set, &set)) _exit(1);
     neighbour_main(nb->busy, burn_ns);
   }

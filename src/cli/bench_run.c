@@ -203,7 +203,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
     good =
         ws_bench_own_candidate(&candidates[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) || fail_candidate(s, "wsgemm");
     for (int j = 0; good && j < s->n_peers; j++) {
-      good = ws_bench_peer_candidate(&candidates[1 + j], &s->peers[j], &p, c->n_threads);
+      good = ws_bench_peer_candidate(&candidates[1 + j], &s->peers[j], &p, c->shape.batched ? 1 : c->n_threads);
       if (!good) snprintf(s->error, sizeof s->error, "%s has no such routine", s->peers[j].name);
     }
     ws_bench_peak_candidate(&candidates[1 + s->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);

@@ -11,6 +11,7 @@
 static const int64_t square_sizes[] = {256, 512, 1000, 1024, 1100, 1536, 2048, 3000, 4096, 0};
 static const int64_t small_sizes[] = {8,  12, 16, 20, 24, 31,  32,  33,  40,  48,  56,  63, 64,
                                       65, 72, 80, 88, 96, 100, 104, 112, 120, 127, 128, 0};
+static const int64_t batched_sizes[] = {4, 6, 8, 12, 16, 24, 32, 48, 64, 0};
 static const int64_t half_sizes[] = {128, 256, 512, 1024, 2048, 4096, 0};
 static const int64_t policy_sizes[] = {1024, 2048, 4096, 0};
 static const int64_t coarse_sizes[] = {64, 128, 256, 512, 1024, 2048, 0};
@@ -66,6 +67,15 @@ const bench_suite ws_bench_suites[] = {
      .sizes = small_sizes,
      .one_thread = true,
      .timing = {31, 2e-3, 4}},
+    {.name = "batched",
+     .what = "batches of up to 1024 squares of 4 to 64 beside a loop over them with one thread; one thread and all",
+     .routines = "sdcz",
+     .run = ws_bench_run_peers,
+     .sizes = batched_sizes,
+     .batched = true,
+     .one_thread = true,
+     .all_threads = true,
+     .timing = {15, 2e-3, 2}},
     {.name = "threads",
      .what = "the sizes of square, all threads",
      .routines = "sdcz",
@@ -312,7 +322,7 @@ static void add_shapes(case_list *list, const bench_session *s, const bench_suit
   if (suite->n_random) add_random(list, s, suite, type, n_threads);
   for (const int64_t *size = suite->sizes; size && *size; size++)
     if (!is_complex || !suite->complex_limit || *size <= suite->complex_limit)
-      add_ops(list, suite, (bench_shape){.type = type, .m = *size, .n = *size, .k = *size}, n_threads);
+      add_ops(list, suite, (bench_shape){.type = type, .m = *size, .n = *size, .k = *size, .batched = suite->batched}, n_threads);
   for (int64_t size = suite->first; suite->step && size <= suite->last; size += suite->step)
     add_ops(list, suite, (bench_shape){.type = type, .m = size, .n = size, .k = size}, n_threads);
 }

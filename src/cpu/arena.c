@@ -339,7 +339,7 @@ static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, 
   }
   ws_plan plan;
   plan_of(&l, &ws_tuning_of_model, &plan);
-  if (plan.path == WS_PATH_VECTOR || (ws_is_plain(p) && !ws_is_half(p->a.type) && ws_is_one_panel(p, plan.row)))
+  if (plan.path == WS_PATH_VECTOR || (ws_is_plain(p) && !ws_is_half(p->a.type) && ws_is_small(p, plan.row)))
     return WSGEMM_SUCCESS;
   const ws_tuning built_in = tuning_of(p, &plan);
   add(&l, &built_in);

@@ -21,7 +21,18 @@ wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) 
     if (!p->scale.beta_one) ws_cpu_scale(p, row);
     return WSGEMM_SUCCESS;
   }
-  if (!ws_is_one_panel(p, row) || ws_plan_has_few(call, p)) return run_planned(call, p);
-  ws_cpu_one_panel(p, row);
-  return WSGEMM_SUCCESS;
+  switch (ws_small_of(call, p, row)) {
+  case WS_SMALL:
+    ws_cpu_small(p, row);
+    return WSGEMM_SUCCESS;
+  case WS_SMALL_BY_ROWS:
+    ws_cpu_small_by_rows(p, row);
+    return WSGEMM_SUCCESS;
+  case WS_SMALL_DOTS:
+    ws_cpu_small_dots(p, row);
+    return WSGEMM_SUCCESS;
+  case WS_NOT_SMALL:
+    break;
+  }
+  return run_planned(call, p);
 }

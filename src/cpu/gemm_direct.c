@@ -16,6 +16,7 @@ typedef struct direct_run {
   const ws_problem *p;
   const ws_plan *plan;
   ws_tile_grid grid;
+  bool is_small;
 } direct_run;
 
 /* Vectors of the next panel of rows when n are left, for tiles of up to 4: no panel is left with
@@ -74,34 +75,57 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
 /* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
 static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
+static inline void pack_panel(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t i, int64_t m, int64_t k0, int64_t kb,
+                              char *panel) {
+  ukr->pack(m, kb, ws_operand_at(&p->a, batch, i, k0, ws_types[p->a.type].bytes), p->a.ld, p->a.trans, panel, ukr->mr);
+}
+
+/* A panel at a time, with all columns; or all panels first, and then C in long runs: a strip of columns with each of them. */
 static void packed_panels(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
-                          int64_t kb, char *panel) {
+                          int64_t kb, char *room) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
-  for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
-    const int64_t m = ws_min(ukr->mr, r->i1 - i);
-    ukr->pack(m, kb, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, p->a.trans, panel, ukr->mr);
-    panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1,
-                  plan->c_by_rows, false);
+  const int64_t panel_bytes = ukr->mr * kb * bytes;
+  if (plan->by_columns)
+    for (int64_t i = r->i0; i < r->i1; i += ukr->mr)
+      pack_panel(p, ukr, r->batch, i, ws_min(ukr->mr, r->i1 - i), k0, kb, room + (i - r->i0) / ukr->mr * panel_bytes);
+  for (int64_t n, j = r->j0; j < r->j1; j += n) {
+    n = plan->by_columns ? ws_strip(r->j1 - j, ukr->nr) : r->j1 - j;
+    const char *panel = room;
+    for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
+      const int64_t m = ws_min(ukr->mr, r->i1 - i);
+      if (!plan->by_columns) pack_panel(p, ukr, r->batch, i, m, k0, kb, room);
+      if (plan->asks_for_c && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
+      panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, j, j + n, plan->c_by_rows,
+                    false);
+      if (plan->by_columns) panel += panel_bytes;
+    }
   }
 }
 
 static __attribute__((noinline)) void packed_on_stack(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r,
-                                                      const ws_scale *scale, int64_t k0, int64_t kb) {
-  char *panel = __builtin_alloca_with_align((size_t)(plan->row->mr * kb * ws_types[p->a.type].bytes), PANEL_ALIGN_BITS);
-  packed_panels(p, plan, r, scale, k0, kb, panel);
+                                                      const ws_scale *scale, int64_t k0, int64_t kb, int64_t bytes) {
+  char *room = __builtin_alloca_with_align((size_t)bytes, PANEL_ALIGN_BITS);
+  packed_panels(p, plan, r, scale, k0, kb, room);
 }
 
-static void packed_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
+/* As many rows at a time as there is room for, where all their panels are packed first. */
+static void packed_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
                      int64_t kb) {
-  const int64_t bytes = plan->row->mr * kb * ws_types[p->a.type].bytes;
-  if (bytes <= WS_STACK_PANEL_BYTES) {
-    packed_on_stack(p, plan, r, scale, k0, kb);
-    return;
+  const int64_t mr = plan->row->mr, panel_bytes = mr * kb * ws_types[p->a.type].bytes;
+  const int64_t most = plan->by_columns ? mr * ((int64_t)WS_ROOM_BYTES / panel_bytes) : all->i1 - all->i0;
+  ws_rectangle r = *all;
+  for (r.i0 = all->i0; r.i0 < all->i1; r.i0 = r.i1) {
+    r.i1 = ws_min(all->i1, r.i0 + most);
+    const int64_t bytes = panel_bytes * (plan->by_columns ? ws_ceil_div(r.i1 - r.i0, mr) : 1);
+    if (bytes <= WS_STACK_PANEL_BYTES) {
+      packed_on_stack(p, plan, &r, scale, k0, kb, bytes);
+      continue;
+    }
+    const ws_room room = ws_room_take((size_t)bytes);
+    packed_panels(p, plan, &r, scale, k0, kb, room.at);
+    ws_room_give(&room);
   }
-  const ws_room room = ws_room_take((size_t)bytes);
-  packed_panels(p, plan, r, scale, k0, kb, room.at);
-  ws_room_give(&room);
 }
 
 static inline void plain_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
@@ -138,6 +162,52 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
   for (int64_t k0 = plan->kc; k0 < p->k; k0 += plan->kc) multiply_block(p, plan, r, &later, k0);
 }
 
+/* A small product, one of the batch. */
+static inline void small(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int64_t batch, const bool c_by_rows) {
+  const int bytes = ws_types[p->a.type].bytes;
+  if (p->m <= ukr->n_vectors * ukr->vl) {
+    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, 0, 0, bytes), p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0,
+                  p->k, 0, p->n, c_by_rows, false);
+    return;
+  }
+  const int64_t most = most_vectors(ukr, p->n);
+  for (int64_t m, i = 0; i < p->m; i += m) {
+    const int64_t vectors = panel_vectors(vectors_of(p->m - i, ukr->vl), most);
+    m = ws_min(vectors * ukr->vl, p->m - i);
+    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, i, 0, bytes), p->a.ld, vectors, m, i, 0, p->k, 0, p->n,
+                  c_by_rows, false);
+  }
+}
+
+/* The same with a transposed A, of products first .. last - 1. */
+static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int64_t first,
+                                                   int64_t last, const bool c_by_rows) {
+  const int bytes = ws_types[p->a.type].bytes;
+  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * p->k * bytes), PANEL_ALIGN_BITS);
+  for (int64_t batch = first; batch < last; batch++)
+    for (int64_t i = 0; i < p->m; i += ukr->mr) {
+      const int64_t m = ws_min(ukr->mr, p->m - i);
+      ukr->pack(m, p->k, ws_operand_at(&p->a, batch, i, 0, bytes), p->a.ld, true, panel, ukr->mr);
+      panel_times_b(p, ukr, scale, bytes, batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, c_by_rows, false);
+    }
+}
+
+/* Whether products are small, and each is computed whole. */
+static bool are_small(const ws_problem *p, const ws_plan *plan) {
+  return plan->bm >= p->m && plan->bn >= p->n && !plan->by_columns && ws_are_small(p, plan->row);
+}
+
+static void small_products(const ws_problem *p, const ws_plan *plan, int64_t first, int64_t last) {
+  const ws_scale scale = ws_scale_first(p);
+  const ws_ukr_set *ukr = plan->row->ukr;
+  if (plan->pack_a)
+    small_packed(p, ukr, &scale, first, last, plan->c_by_rows);
+  else if (plan->c_by_rows)
+    for (int64_t batch = first; batch < last; batch++) small(p, ukr, &scale, batch, true);
+  else
+    for (int64_t batch = first; batch < last; batch++) small(p, ukr, &scale, batch, false);
+}
+
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const direct_run *run = context;
   (void)step;
@@ -153,19 +223,37 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   ws_rectangle r = {0, t.row * plan->bm, ws_min(run->p->m, (t.row + 1) * plan->bm), t.col * plan->bn,
                     ws_min(run->p->n, (t.col + t.n_col) * plan->bn)};
   const int64_t last = ws_min(run->p->batch_count, (t.batch + 1) * plan->n_products);
+  if (run->is_small) {
+    small_products(run->p, plan, t.batch * plan->n_products, last);
+    return;
+  }
   for (r.batch = t.batch * plan->n_products; r.batch < last; r.batch++) multiply(run->p, plan, &r);
 }
 
-void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row) {
-  const ws_ukr_set *ukr = row->ukr;
+void ws_cpu_small(const ws_problem *p, const ws_cpu_row *row) {
   const ws_scale *scale = &p->scale; /* a copy of it costs the smallest products 3 ns */
   ws_scale conjugated;
   if (p->a.conj || p->b.conj) conjugated = ws_scale_first(p), scale = &conjugated;
-  panel_times_b(p, ukr, scale, ws_types[p->a.type].bytes, 0, p->a.data, p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0,
-                p->n, false, false);
+  if (p->a.trans)
+    small_packed(p, row->ukr, scale, 0, 1, false);
+  else
+    small(p, row->ukr, scale, 0, false);
+}
+
+void ws_cpu_small_by_rows(const ws_problem *given, const ws_cpu_row *row) {
+  ws_problem p;
+  ws_transpose_problem(given, &p);
+  p.c.ld = given->c.ld;
+  p.scale.conj_a = p.a.conj, p.scale.conj_b = p.b.conj;
+  small(&p, row->ukr, &p.scale, 0, true);
 }
 
 void ws_direct_run(const ws_problem *p, const ws_plan *plan) {
+  const bool is_small = are_small(p, plan);
+  if (plan->n_threads == 1 && is_small) {
+    small_products(p, plan, 0, p->batch_count);
+    return;
+  }
   if (plan->n_threads == 1) {
     for (int64_t batch = 0; batch < p->batch_count; batch++) {
       const ws_rectangle all = {batch, 0, p->m, 0, p->n};
@@ -176,7 +264,8 @@ void ws_direct_run(const ws_problem *p, const ws_plan *plan) {
   direct_run run = {
       p,
       plan,
-      {ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), plan->coarse, 1}};
+      {ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), plan->coarse, 1},
+      is_small};
   const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, NULL, count, item};
   ws_team_run(&job);
 }

@@ -24,9 +24,8 @@ typedef struct lines {
 
 /* The longer side's lines pass by once, a strip at a time; each meets all lines of the other one, which
  * stay near. */
-static void tiles(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t kb, lines a,
+static void tiles(const ws_problem *p, const ws_ukr_set *ukr, const ws_rectangle *r, const ws_scale *scale, int64_t kb, lines a,
                   lines b) {
-  const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
   const int64_t m = r->i1 - r->i0, n = r->j1 - r->j0;
   const bool by_rows = m > n;
@@ -55,7 +54,7 @@ static lines in_place(const ws_problem *p, bool is_b, const ws_rectangle *r, int
 }
 
 /* One block of k with one operand copied to `room` by runs of at most `most` lines, each ld long. */
-static void block_by_copies(const ws_problem *p, const ws_plan *plan, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
+static void block_by_copies(const ws_problem *p, const ws_ukr_set *ukr, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
                             int64_t kb, bool is_b, char *room, int64_t most, int64_t ld) {
   ws_rectangle r = *all;
   for (int64_t n, line = is_b ? all->j0 : all->i0; line < (is_b ? all->j1 : all->i1); line += n) {
@@ -65,8 +64,8 @@ static void block_by_copies(const ws_problem *p, const ws_plan *plan, const ws_r
     else
       r.i0 = line, r.i1 = line + n;
     const lines from = in_place(p, is_b, &r, k0), copied = {room, ld}, other = in_place(p, !is_b, &r, k0);
-    plan->row->ukr->transpose(n, kb, from.at, from.ld, room, ld);
-    tiles(p, plan, &r, scale, kb, is_b ? other : copied, is_b ? copied : other);
+    ukr->transpose(n, kb, from.at, from.ld, room, ld);
+    tiles(p, ukr, &r, scale, kb, is_b ? other : copied, is_b ? copied : other);
   }
 }
 
@@ -85,7 +84,7 @@ static inline void all_blocks(const ws_problem *p, const ws_plan *plan, const ws
 static void plain_block(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
                         int64_t kb, void *argument) {
   (void)argument;
-  tiles(p, plan, r, scale, kb, in_place(p, false, r, k0), in_place(p, true, r, k0));
+  tiles(p, plan->row->ukr, r, scale, kb, in_place(p, false, r, k0), in_place(p, true, r, k0));
 }
 
 typedef struct copies {
@@ -98,7 +97,7 @@ typedef struct copies {
 static void copied_block(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
                          int64_t kb, void *argument) {
   const copies *c = argument;
-  block_by_copies(p, plan, r, scale, k0, kb, c->is_b, c->room, c->most, c->ld);
+  block_by_copies(p, plan->row->ukr, r, scale, k0, kb, c->is_b, c->room, c->most, c->ld);
 }
 
 static __attribute__((noinline)) void multiply_on_stack(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r,
@@ -109,14 +108,16 @@ static __attribute__((noinline)) void multiply_on_stack(const ws_problem *p, con
   all_blocks(p, plan, r, copied_block, &c);
 }
 
+/* Of lines that do not all begin in the same set of L1. */
+static int64_t copy_ld(int64_t kb, int64_t bytes) { return ((kb * bytes + LINE - 1) / LINE + 1) * LINE / bytes; }
+
 static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r) {
   const int64_t bytes = ws_types[p->a.type].bytes, kb = ws_min(plan->kc, p->k);
   if (p->a.trans && !p->b.trans) {
     all_blocks(p, plan, r, plain_block, NULL);
     return;
   }
-  /* lines that do not all begin in the same set of L1 */
-  copies c = {NULL, 0, (ws_ceil_div(kb * bytes, LINE) + 1) * LINE / bytes, p->b.trans};
+  copies c = {NULL, 0, copy_ld(kb, bytes), p->b.trans};
   const int64_t n = c.is_b ? r->j1 - r->j0 : r->i1 - r->i0, line_bytes = c.ld * bytes;
   c.most = n;
   if (n * line_bytes <= WS_STACK_PANEL_BYTES) {
@@ -139,7 +140,7 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const dots_run *run = context;
   (void)step;
-  n_items[0] = run->p->batch_count * ws_ceil_div(run->p->m, run->plan->bm) * ws_ceil_div(run->p->n, run->plan->bn);
+  n_items[0] = ws_ceil_div(run->p->batch_count, run->plan->n_products) * ws_ceil_div(run->p->m, run->plan->bm) * ws_ceil_div(run->p->n, run->plan->bn);
   n_items[1] = 0;
 }
 
@@ -150,8 +151,27 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   (void)worker, (void)step, (void)kind;
   const int64_t n_rows = ws_ceil_div(p->m, plan->bm), n_cols = ws_ceil_div(p->n, plan->bn);
   const int64_t i0 = item_idx % n_rows * plan->bm, j0 = item_idx / n_rows % n_cols * plan->bn;
-  const ws_rectangle r = {item_idx / n_rows / n_cols, i0, ws_min(p->m, i0 + plan->bm), j0, ws_min(p->n, j0 + plan->bn)};
-  multiply(p, plan, &r);
+  const int64_t first = item_idx / n_rows / n_cols * plan->n_products, last = ws_min(p->batch_count, first + plan->n_products);
+  ws_rectangle r = {first, i0, ws_min(p->m, i0 + plan->bm), j0, ws_min(p->n, j0 + plan->bn)};
+  for (; r.batch < last; r.batch++) multiply(p, plan, &r);
+}
+
+static __attribute__((noinline)) void small_on_stack(const ws_problem *p, const ws_ukr_set *ukr, const ws_rectangle *all,
+                                                     const ws_scale *scale, int bytes) {
+  _Alignas(LINE) char lines[WS_STACK_PANEL_BYTES];
+  const int64_t ld = copy_ld(p->k, bytes);
+  block_by_copies(p, ukr, all, scale, 0, p->k, p->b.trans, lines, WS_STACK_PANEL_BYTES / (ld * bytes), ld);
+}
+
+void ws_cpu_small_dots(const ws_problem *p, const ws_cpu_row *row) {
+  const ws_rectangle all = {0, 0, p->m, 0, p->n};
+  const ws_scale *scale = &p->scale;
+  ws_scale conjugated;
+  if (p->a.conj || p->b.conj) conjugated = ws_scale_first(p), scale = &conjugated;
+  if (p->a.trans && !p->b.trans)
+    tiles(p, row->ukr, &all, scale, p->k, in_place(p, false, &all, 0), in_place(p, true, &all, 0));
+  else
+    small_on_stack(p, row->ukr, &all, scale, ws_types[p->a.type].bytes);
 }
 
 void ws_dots_run(const ws_problem *p, const ws_plan *plan) {

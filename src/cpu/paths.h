@@ -4,18 +4,16 @@
 #define WS_CPU_PATHS_H
 #include "cpu/plan.h"
 
-/* One panel of rows (ws_is_one_panel), without a plan. */
-void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row);
+/* Without a plan: those of ws_small_of. */
+void ws_cpu_small(const ws_problem *p, const ws_cpu_row *row);
+void ws_cpu_small_by_rows(const ws_problem *p, const ws_cpu_row *row);
+void ws_cpu_small_dots(const ws_problem *p, const ws_cpu_row *row);
 void ws_direct_run(const ws_problem *p, const ws_plan *plan);
 void ws_dots_run(const ws_problem *p, const ws_plan *plan);
 void ws_vector_run(const ws_problem *p, const ws_plan *plan);
 /* false: no memory for packing, nothing done. */
 bool ws_packed_run(const ws_problem *p, const ws_plan *plan);
 void ws_half_run(const ws_problem *p, const ws_plan *plan);
-
-/* The largest panel that goes to the stack: callers may have little of it. Larger ones are in a room
- * (cpu/workspace.h). */
-enum { WS_STACK_PANEL_BYTES = 16 * 1024 };
 
 /* The scalars as micro-kernels take them. */
 static inline ws_scale ws_scale_first(const ws_problem *p) {

@@ -2,6 +2,7 @@
  * handle says counts first, then what tuning has found, then the model, whose numbers carry their
  * origin. Only kc is part of the numerics, and it follows from the row and k. */
 #include "cpu/plan.h"
+#include "cpu/workspace.h"
 
 #include "core/processors.h"
 #include "core/tile.h"
@@ -24,6 +25,8 @@ const char *ws_path_name(ws_path path) {
 enum { ITEMS_PER_THREAD = 8 };
 /* Of k, for asking for A some columns ahead: of fewer, most of what is asked for is not needed. */
 enum { LEAST_K_OF_ASKING = 96 };
+/* Of k, where C takes most of the time. */
+enum { SHORT_K = 16 };
 /* Columns of a queue tile, in panels of nr. */
 enum { PANELS_PER_TILE = 4 };
 
@@ -61,6 +64,23 @@ static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64
   return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
 
+/* Of a batch of so much work, several small products to an item, each whole; or one, where there are many. */
+static bool takes_whole_products(const ws_problem *p, double work, ws_plan *plan) {
+  if (p->batch_count == 1) return false;
+  const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
+  const double work_each = work / (double)p->batch_count;
+  plan->n_products = ws_max(1, ws_min(share, (int64_t)(WS_WORK_PER_THREAD / 8 / work_each)));
+  return share > 1;
+}
+
+static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
+
+/* Both transposed, k short: panels of A are packed first, and then C is written in long runs. (Of TN, B's columns
+ * would be read for each panel from as far away: a panel at a time, or packed, is better.) */
+static bool goes_by_columns(const ws_problem *p) {
+  return p->a.trans && p->b.trans && p->k <= SHORT_K && bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 2;
+}
+
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   plan->path = WS_PATH_DIRECT;
@@ -69,23 +89,21 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
   /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->pack_a = p->a.trans;
-  plan->by_columns = !plan->pack_a && !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
+  plan->by_columns = plan->pack_a ? goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
   plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
   plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
-  if (plan->by_columns) {
-    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
+  /* Rows of C beside each other are written by two threads at the end of each column: their caches pass lines to and
+   * fro, also those that a prefetch takes (Zen 5, FP64 TN 134 x 1820 x 5 46 GF/s by rows, 93 by columns). */
+  const int64_t strip = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
+  const bool is_wide = !plan->c_by_rows && p->batch_count == 1 && p->k <= SHORT_K && p->n >= p->m && strip >= PANELS_PER_TILE * row->nr;
+  if ((plan->by_columns && !plan->pack_a) || is_wide) {
+    plan->bn = strip;
     return;
   }
-  if (p->batch_count > 1) {
-    /* Small products of a batch: several to an item, each whole. */
-    const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
-    const double work_each = work / (double)p->batch_count;
-    plan->n_products = ws_max(1, ws_min(share, (int64_t)(WS_WORK_PER_THREAD / 8 / work_each)));
-    if (plan->n_products > 1 || share > 1) return;
-  }
+  if (takes_whole_products(p, work, plan)) return;
   const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
   if (p->m <= tall && p->batch_count == 1) {
     /* One panel: cut by columns; into one strip each if A is too large to be read again for every
@@ -118,13 +136,20 @@ static bool is_far(double n_lines, const ws_problem *p) {
   return n_lines * (double)p->k * ws_types[p->a.type].bytes > far_bytes;
 }
 
-/* The long side of C is cut. */
+/* The short operand is not along k. */
+static bool dots_have_copies(const ws_problem *p) { return !p->a.trans || p->b.trans; }
+
+/* The long side of C is cut; into one part for each thread where each copies the short operand, which takes as long as the sums of
+ * some lines. */
 static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   plan->path = WS_PATH_DOTS;
   /* from far away in long runs; else both operands' blocks stay in L1 */
   plan->kc = k_block(p->k, (is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
-  const int64_t n_items = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  enum { LINES_OF_COPY = 64 };
+  if (plan->n_threads > 1 && takes_whole_products(p, work, plan)) return;
+  const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY, many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  const int64_t n_items = dots_have_copies(p) ? ws_max(plan->n_threads, ws_min(most, many)) : many;
   if (p->m > p->n)
     plan->bm = round_up(ws_ceil_div(p->m, n_items), WS_DOTS_ROWS);
   else
@@ -183,8 +208,6 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
                                         (int64_t)(WS_WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
-static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
-
 /* C's columns meet in the same sets of the caches, and the product is soon done with a tile (Zen 5, FP32:
  * 1024 x 128 x 10 92 GF/s to 196; of 64 of k the same, 2 KiB apart 0.9 to 1.1). */
 static bool columns_meet(const ws_problem *p) {
@@ -197,6 +220,7 @@ static bool columns_meet(const ws_problem *p) {
  * and take A and B with them, so they are read from far away again and again (Sapphire Rapids:
  * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
 static bool c_streams(const ws_problem *p) {
+  if (goes_by_columns(p)) return false;
   return (p->k > 16 || p->a.trans) && p->n > 96 && bytes_of_c(p) > 4 * (double)ws_machine_get()->l2_bytes;
 }
 
@@ -262,6 +286,8 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 /* Rows or columns that are few: for sums along k; for tiles of C by rows. */
 enum { FEW = 24, FEW_BY_ROWS = 64 };
+/* Of k, for sums along it. */
+enum { LEAST_K = 32 };
 
 /* How a product is computed whose C or operands do not suit register tiles of columns. */
 typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
@@ -275,9 +301,12 @@ enum {
   STEPS_OF_FEW = 5 /* the same of 4 rows or less */
 };
 
+/* Vectors of n elements; vl is a power of two, and divisions are felt by the smallest products. */
+static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
+
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
   const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
-  const int64_t cost = ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+  const int64_t cost = vectors_of(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
   /* pieces of B's rows come one by one; beside an A in place, they do no harm */
   return p->a.trans && p->b.trans && is_far((double)p->n, p) ? cost + cost / 4 : cost;
 }
@@ -285,15 +314,14 @@ static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
  * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
 static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
-  enum { LEAST_K = 32 };
   if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
   const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
   if (!few_rows && !few_columns) return INT64_MAX;
-  const int64_t k_vectors = ws_ceil_div(p->k, vl), n_few = ws_min(p->m, p->n);
+  const int64_t k_vectors = vectors_of(p->k, vl), n_few = ws_min(p->m, p->n);
   if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
-  const bool has_copies = !p->a.trans || p->b.trans;
-  const int64_t cost = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? ws_ceil_div(n_few, vl) * k_vectors * vl * COPY : 0);
-  return cost + cost / 5; /* where it wins by little, it does not (measured) */
+  const int64_t sums = p->m * p->n * (k_vectors + END_OF_SUM);
+  const int64_t cost = sums + (dots_have_copies(p) ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
+  return !p->a.trans && p->m > vl ? cost + cost / 8 : cost; /* tiles are half full at least: and threads share their A */
 }
 
 /* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
@@ -303,22 +331,33 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl
   const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
   if (p->m > FEW_BY_ROWS && (!p->a.trans || (!is_one_panel && (is_far((double)p->m, p) || is_far((double)p->n, p)))))
     return INT64_MAX;
-  return ws_ceil_div(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
+  return vectors_of(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
 }
 
-static way way_of(const ws_call *call, const ws_problem *p) {
-  enum { LEAST_WORK = 1500, LEAST_WORK_OF_TT = 500 }; /* less is sooner done than planned */
+static way way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  enum { LEAST_WORK = 1500 }; /* of NT, less is sooner done than thought about */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
-  if (!p->a.trans && !p->b.trans && p->m > FEW) return WAY_OF_TILES;
-  if (p->m * p->n * p->k < (p->a.trans && p->b.trans ? LEAST_WORK_OF_TT : LEAST_WORK)) return WAY_OF_TILES;
-  const int64_t vl = ws_row_for(call, p->a.type)->ukr->vl;
+  if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WAY_OF_TILES;
+  const int64_t vl = row->ukr->vl;
   const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
   if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
   return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
 }
 
-bool ws_plan_has_few(const ws_call *call, const ws_problem *p) { return way_of(call, p) != WAY_OF_TILES; }
+ws_small ws_small_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  const bool is_small = ws_is_small(p, row), is_small_by_rows = ws_is_small_by_rows(p, row);
+  if (!is_small && !is_small_by_rows && (p->m | p->n | p->k) > WS_SMALL_WORK / 2) return WS_NOT_SMALL;
+  switch (way_of(call, p, row)) {
+  case WAY_OF_TILES:
+    return is_small ? WS_SMALL : WS_NOT_SMALL;
+  case WAY_BY_ROWS:
+    return is_small_by_rows ? WS_SMALL_BY_ROWS : WS_NOT_SMALL;
+  case WAY_OF_DOTS:
+    return ws_is_small_dots(p, row) ? WS_SMALL_DOTS : WS_NOT_SMALL;
+  }
+  return WS_NOT_SMALL;
+}
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
@@ -338,7 +377,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
                       !ws_is_half(given->a.type);
   const bool is_vector = !ws_is_half(given->a.type) && (given->n == 1 || given->m == 1) && given->k >= 4 &&
                          (double)given->m * (double)given->n * (double)given->k >= VECTOR_LEAST && !invariant;
-  const way way = is_vector || is_row ? WAY_OF_TILES : way_of(call, given);
+  const way way = is_vector || is_row ? WAY_OF_TILES : way_of(call, given, ws_row_for(call, given->a.type));
   const bool has_dots = way == WAY_OF_DOTS;
   plan->c_by_rows = way == WAY_BY_ROWS;
   plan->transposed = is_row || plan->c_by_rows;
@@ -361,8 +400,8 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
     plan_half(call, p, work * (double)p->batch_count, plan);
   else if (has_dots)
     plan_dots(call, p, work * ws_float_products(p->a.type) * (double)p->batch_count, plan);
-  else if (!plan->c_by_rows && ws_is_one_panel(p, plan->row))
-    plan->path = WS_PATH_DIRECT;
+  else if (!plan->c_by_rows && ws_is_small(p, plan->row))
+    plan->path = WS_PATH_DIRECT, plan->pack_a = p->a.trans;
   else if (is_vector)
     plan_vector(call, p, work * (double)p->batch_count, plan);
   else if (plan->c_by_rows || is_direct(p, plan))

@@ -40,16 +40,37 @@ typedef struct ws_plan {
 /* Columns of a packed product that is soon done with a block of A. */
 enum { WS_FEW_COLUMNS = 128 };
 
-/* A product of one panel of rows, small enough that planning it would be felt: straight to the
- * direct path. */
-static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
-  enum { SMALL_B = 64 * 64 };
-  return p->m <= row->ukr->n_vectors * row->ukr->vl && p->n <= SMALL_B && p->k <= SMALL_B && p->n * p->k <= SMALL_B &&
-         p->k <= row->kc && !p->a.trans && p->m > 1 && p->n > 1 && p->batch_count == 1 && !ws_is_half(p->a.type);
+/* The largest panel that goes to the stack: callers may have little of it. Larger ones are in a room
+ * (cpu/workspace.h). */
+enum { WS_STACK_PANEL_BYTES = 16 * 1024 };
+
+enum { WS_SMALL_WORK = 1 << 16 };
+
+static inline bool ws_is_small_as(const ws_problem *p, const ws_cpu_row *row, int64_t m, int64_t n) {
+  enum { SMALL = 64 * 64 };
+  const bool is_one_panel = m <= row->ukr->n_vectors * row->ukr->vl;
+  return m > 1 && n > 1 && m <= SMALL && n <= SMALL && p->k <= SMALL && n * p->k <= SMALL && p->k <= row->kc &&
+         (is_one_panel || (m * n <= SMALL && m * n * p->k <= WS_SMALL_WORK)) && !ws_is_half(p->a.type);
+}
+/* Products so small that what is done beside each of them would be felt. */
+static inline bool ws_are_small(const ws_problem *p, const ws_cpu_row *row) {
+  return ws_is_small_as(p, row, p->m, p->n) &&
+         (!p->a.trans || row->mr * p->k * ws_types[p->a.type].bytes <= WS_STACK_PANEL_BYTES);
+}
+/* One that is not planned, either: straight to the direct path. */
+static inline bool ws_is_small(const ws_problem *p, const ws_cpu_row *row) { return p->batch_count == 1 && ws_are_small(p, row); }
+/* As its transpose, C by rows. */
+static inline bool ws_is_small_by_rows(const ws_problem *p, const ws_cpu_row *row) {
+  return p->batch_count == 1 && p->b.trans && ws_is_small_as(p, row, p->n, p->m);
+}
+/* By sums along k, whose block is all of k and whose copies go to the stack, a line at least. */
+static inline bool ws_is_small_dots(const ws_problem *p, const ws_cpu_row *row) {
+  return p->m > 1 && p->n > 1 && p->batch_count == 1 && p->k <= WS_DOTS_BLOCKS * row->kc && p->m * p->n * p->k <= WS_SMALL_WORK;
 }
 
-/* A product that ws_is_one_panel would take, but that its plan does better: few rows or columns. */
-bool ws_plan_has_few(const ws_call *call, const ws_problem *p);
+/* Whether a product needs a plan. */
+typedef enum ws_small { WS_NOT_SMALL, WS_SMALL, WS_SMALL_BY_ROWS, WS_SMALL_DOTS } ws_small;
+ws_small ws_small_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row);
 void ws_plan_make(const ws_call *call, const ws_problem *p, ws_plan *plan);
 /* A product with a structured operand or a region of C. */
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan);

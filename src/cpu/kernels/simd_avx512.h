@@ -22,6 +22,9 @@
  * others */
 #define WS_MERGING(op, r, m, x, y) __asm__(op " %2, %1, %0%{%3%}" : "+v"(r) : "v"(x), "v"(y), "Yk"(m))
 
+/* A loaded vector stays in a register: gcc reads it again for each use as an operand in memory, which takes the place of loads. */
+#define WS_KEEP(v) __asm__("" : "+v"(v))
+
 typedef __m512 ws_vs;
 typedef __m512d ws_vd;
 typedef __mmask16 ws_ms;

@@ -9,6 +9,9 @@
  * A tile of up to 4 rows and WS_NR / 2 columns has as many accumulators as a register tile, and loads
  * 10 vectors for 24 multiply-adds. */
 
+#ifndef WS_KEEP /* an instruction set without such operands */
+#define WS_KEEP(v) (void)(v)
+#endif
 #define WS_DOTS_M 4
 #define WS_DOTS_N (WS_NR / 2)
 
@@ -46,7 +49,8 @@ WS_INLINE void WS_NAME(dots_tile)(int64_t k_reals, const R *a, int64_t lda, cons
     for (int i = 0; i < m; i++) av[i] = WS_OP(load)(a + i * lda + p);
 #pragma GCC unroll 6
     for (int j = 0; j < n; j++) {
-      const WS_V bv = WS_OP(load)(b + j * ldb + p);
+      WS_V bv = WS_OP(load)(b + j * ldb + p);
+      if (m > 1) WS_KEEP(bv);
 #pragma GCC unroll 4
       for (int i = 0; i < m; i++) {
         ab[i][j] = WS_OP(fma)(av[i], bv, ab[i][j]);
