@@ -3,13 +3,11 @@
  * images lie; what is zero, or a one of a diagonal, is not read.
  *
  * A block on one side of the diagonal is copied as any other, along the other direction of memory if
- * it is mirrored; where the diagonal crosses the block, element by element. Copies change nothing: what
- * is to be conjugated is so in shared memory, when it has come. */
+ * it is mirrored; where the diagonal crosses the block, element by element. Copies change nothing, so
+ * Hermitian operands, whose mirror images are conjugated, are written out before (level3.c). */
 #ifndef WS_CUDA_DMMA_STRUCTURED_CUH
 #define WS_CUDA_DMMA_STRUCTURED_CUH
 #include "cuda/mainloop/dmma_load.cuh"
-#include "cuda/ptx/shared_copied.cuh"
-#include "cuda/ptx/shared_f64.cuh"
 #include "cuda/shared/copied_args.h"
 #include "cuda/shared/structure.h"
 
@@ -81,20 +79,6 @@ template <class Config, class Place, bool OF_A> struct dmma_structured {
       as_mirrored(op(), at.batch, x_first(), given.gemm.k, k_first, true).copy(to, n_k);
     else
       copy_elements(to, k_first);
-  }
-
-  /* Of a Hermitian operand, whose elements have all come: mirror images are conjugated, the diagonal is real. */
-  __device__ __forceinline__ void conjugate(uint32_t to, int k_first) const {
-    if (all_stored(k_first)) return;
-#pragma unroll 1
-    for (int left = n_elements; left > 0; left -= WS_DMMA_PRODUCERS) {
-      const int i = element_idx(left), x = i % X, k = i / X, of_x = x_first() + x, of_k = k_first + k;
-      const uint32_t im = to + as_stored::place(x, k, 1);
-      if (of_x == of_k)
-        st_shared_f64(im, 0);
-      else if (!is_stored(of_x, of_k))
-        turn_sign_shared_f64(im);
-    }
   }
 };
 
