@@ -180,8 +180,8 @@ WS_INLINE void WS_NAME(half_steps)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k_hal
   }
 }
 
-WS_INLINE void WS_NAME(half_tile)(int64_t k, int64_t k_half, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
-                                  const ws_scale *scale, const int which, const int form) {
+WS_INLINE void WS_NAME(half_tile)(int64_t k, int64_t k_half, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c,
+                                  int64_t ldc, const ws_scale *scale, const int which, const int form) {
   enum { NRR = WS_NR * WS_UNIT };
   const WS_M mask = WS_OP(mask)(WS_VL);
   const int64_t step_b = form & WS_B_COLS ? WS_UNIT : b_ld, n_both = k - k_half;
@@ -200,10 +200,10 @@ WS_INLINE void WS_NAME(half_tile)(int64_t k, int64_t k_half, const R *a, int64_t
   WS_NAME(finish_all)(acc, c, ldc, scale, mask, WS_MV, NRR, false);
 }
 
-#define WS_HALF(name, which, form)                                                                                             \
-  static void WS_NAME(name)(int64_t k, int64_t k_half, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c,      \
-                            int64_t ldc, const ws_scale *scale) {                                                              \
-    WS_NAME(half_tile)(k, k_half, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, which, form);                 \
+#define WS_HALF(name, which, form)                                                                                        \
+  static void WS_NAME(name)(int64_t k, int64_t k_half, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, \
+                            int64_t ldc, const ws_scale *scale) {                                                         \
+    WS_NAME(half_tile)(k, k_half, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, which, form);            \
   }
 WS_HALF(half_rows_first, WS_HALF_FIRST, WS_B_ROWS)
 WS_HALF(half_rows_last, WS_HALF_LAST, WS_B_ROWS)
