@@ -80,6 +80,7 @@ static struct operand operand_new(const struct level3_case *t, int64_t rows, int
   o.ld = (by_rows ? columns : rows) + t->pad;
   if (o.ld == 0) o.ld = 1;
   o.stride = o.ld * (by_rows ? rows : columns) + t->pad;
+  if (o.stride == 0) o.stride = 1;
   o.bytes = ((size_t)(o.stride * batch) + 2 * GUARD) * type_bytes(type);
   o.host = malloc(o.bytes);
   o.value = calloc((size_t)(rows * columns * batch), sizeof *o.value);
