@@ -245,7 +245,7 @@ static bool open_peer(void) {
 }
 
 int main(int argc, char **argv) {
-  const char *routines = "symm,syrk,syr2k,trmm,trsm,hemm,herk", *types = "sdcz", *sizes = "1024,2048,4096,8192";
+  const char *routines = "symm,syrk,syr2k,trmm,trsm,hemm,herk,her2k", *types = "sdcz", *sizes = "1024,2048,4096,8192";
   const char *json = NULL, *commit = NULL, *kernel = NULL;
   bool is_good = true;
   for (int i = 1; i + 1 < argc; i += 2) {

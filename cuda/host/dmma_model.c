@@ -11,19 +11,20 @@
 const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES] = {
     [WSGEMM_F64] =
         {
-            .launch_us = 3.079,
-            .item_us = 2.281,
-            .mma_per_us = 2.124e+05,
-            .edge = 0.004034,
-            .alone = 0.6608,
-            .pair_bytes = 5.837e+04,
-            .word_bytes = 5.056e+04,
-            .pipeline_us = 0.8929,
-            .part_us = 1.504,
-            .sum_us = 0.5222,
+            .launch_us = 3.031,
+            .item_us = 1.998,
+            .mma_per_us = 2.405e+05,
+            .edge = 0.08252,
+            .warp_edge = 0.1288,
+            .alone = 0.721,
+            .pair_bytes = 5.794e+04,
+            .word_bytes = 4.892e+04,
+            .pipeline_us = 0.9969,
+            .part_us = 1.168,
+            .sum_us = 0.6726,
             .cluster_places = 0.9201,
             .memory_per_us = 8.11e+06,
-            .store_per_us = 4.093e+04,
+            .store_per_us = 3.722e+04,
         },
     [WSGEMM_F32] =
         {
@@ -140,10 +141,11 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
   const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans),
              b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k);
-  const double sides = 16.0 / row->bm + 16.0 / row->bn;
+  const double sides = 16.0 / row->bm + 16.0 / row->bn, warps = (row->n_threads - WS_DMMA_PRODUCERS) / 32;
+  const double reading = 1 + t->edge * sides + t->warp_edge * 32 / sqrt(area * row->k_groups / warps);
   const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;
   return (item_times){.n_stages = ceil(ceil((double)p->k / stage_k) / row->cluster),
-                      .products_us = (is_complex ? 4 : 1) * area * stage_k / t->mma_per_us * (1 + t->edge * sides),
+                      .products_us = (is_complex ? 4 : 1) * area * stage_k / t->mma_per_us * reading,
                       .copies_us = line_bytes * (row->bm / (a_pairs ? t->pair_bytes : t->word_bytes) +
                                                  row->bn / (b_pairs ? t->pair_bytes : t->word_bytes)),
                       .pipeline_us = t->pipeline_us / (row->stages - 1),

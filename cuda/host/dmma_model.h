@@ -10,6 +10,7 @@ typedef struct ws_dmma_terms {
   double item_us;                /* a block's begin and end */
   double mma_per_us;             /* multiply-adds of an SM in a us, if it is full */
   double edge;                   /* that a product of 32 x 32 takes longer than one without edges, by what is copied and read */
+  double warp_edge;              /* likewise, by the sides of a warp's part, of one of 32 x 32: what it reads of shared memory */
   double alone;                  /* share of that speed which four warps that multiply reach */
   double pair_bytes, word_bytes; /* that an SM copies in a us, by 16 bytes, by elements */
   double pipeline_us;            /* from a stage's copies to its being full, if the pipeline waits for nothing else */

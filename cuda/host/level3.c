@@ -10,8 +10,8 @@
  *
  * Where floats are multiplied by slices, the diagonal blocks of a product are as large as the memory for
  * slices allows: making slices of them reads their one triangle (slices.cuh), and the product passes over
- * the zeros. Rows of double precision read one triangle where it lies, of all of the operand at once. Other
- * products have diagonal blocks of at most COPIED_MOST written out in full. */
+ * the zeros. Rows of double precision read a triangle, or one of a symmetric F64, where it lies, of all of the
+ * operand at once. Other products have diagonal blocks of at most COPIED_MOST written out in full. */
 #include "cuda/host/level3.h"
 
 #include <math.h>
@@ -171,10 +171,10 @@ static double bytes_by_slices(const level3_call *c, int64_t n, const ws_call *ca
   return ws_bytes_of_form(n_slices)(&p, &of_a, &of_b) + (c->in_place ? (double)of_copy : 0);
 }
 
-/* Whether a block of this size is read where it lies. A Hermitian one is not: conjugating mirrored blocks in shared memory costs a
- * quarter of the speed, writing it out 1 % (bench/NOTES.md). */
+/* Whether a block of this size is read where it lies. Symmetric and Hermitian ones of C64 are not: reading mirrored blocks costs a tenth of
+ * the speed, conjugating them a quarter, writing them out 1 % (bench/NOTES.md). */
 static bool is_read_in_place(const level3_call *c, int64_t n, const ws_call *call, const ws_device *device) {
-  if (c->a->structure == WS_HERMITIAN) return false;
+  if (c->a->type == WSGEMM_C64 && !ws_is_triangular((ws_structure)c->a->structure)) return false;
   const ws_matrix from = operand_at(c, 0);
   const ws_problem p = diagonal_product(c, 0, n, &from, &c->scale);
   int n_slices;

@@ -93,7 +93,7 @@ template <class Config> struct dmma_kernel {
   }
 
   /* The same where A (else B) has structure. Operands begin anew in each block of k, as they have few registers. */
-  template <bool OF_A, bool IS_HERMITIAN> __device__ __forceinline__ void bring_structured() const {
+  template <bool OF_A> __device__ __forceinline__ void bring_structured() const {
     using other = std::conditional_t<OF_A, dmma_operand<Config, Config::bq, Config::q_k, Config::q_k, true>,
                                      dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k, true>>;
     const dmma_structured<Config, place, OF_A> structured = {given, at};
@@ -109,25 +109,9 @@ template <class Config> struct dmma_kernel {
         other(OF_A ? args.b : args.a, at.batch, OF_A ? at.n : at.m, OF_A ? args.n : args.m, k).copy(to + to_other, n_k);
         structured.copy(to + to_structured, k, n_k);
       }
-      if constexpr (IS_HERMITIAN) {
-        cp_async_wait_all();
-        barrier_sync(2, WS_DMMA_PRODUCERS);
-#pragma unroll 1
-        for (int g = 0; g < k_groups; g++)
-          structured.conjugate(stage_at(stage.place) + uint32_t(g * Config::group_bytes) + to_structured,
-                               k_first + g * Config::bk);
-        mbarrier_arrive(full(stage.place));
-      } else {
-        cp_async_mbarrier_arrive(full(stage.place));
-      }
+      cp_async_mbarrier_arrive(full(stage.place));
       stage.advance();
     }
-  }
-
-  template <bool OF_A> __device__ __forceinline__ void bring_by_structure() const {
-    if constexpr (unit == 2 && Config::ops == dmma_ops::nn)
-      if (given.structure == WS_HERMITIAN) return bring_structured<OF_A, true>();
-    bring_structured<OF_A, false>();
   }
 
   /* The other operand is not transposed, and this one only if it is a triangle. */
@@ -136,9 +120,9 @@ template <class Config> struct dmma_kernel {
 
   __device__ __forceinline__ void produce() const {
     if constexpr (a_may_have_structure)
-      if (given.structured == 1) return bring_by_structure<true>();
+      if (given.structured == 1) return bring_structured<true>();
     if constexpr (b_may_have_structure)
-      if (given.structured == 2) return bring_by_structure<false>();
+      if (given.structured == 2) return bring_structured<false>();
     pipeline_stage<Config::n_stages> stage;
     bring(is_swapped ? args.b : args.a, is_swapped ? args.a : args.b, stage);
     if constexpr (Config::ops == dmma_ops::nt || Config::ops == dmma_ops::tn)

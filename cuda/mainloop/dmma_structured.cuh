@@ -3,13 +3,11 @@
  * images lie; what is zero, or a one of a diagonal, is not read.
  *
  * A block on one side of the diagonal is copied as any other, along the other direction of memory if
- * it is mirrored; where the diagonal crosses the block, element by element. Copies change nothing: what
- * is to be conjugated is so in shared memory, when it has come. */
+ * it is mirrored; where the diagonal crosses the block, element by element. Symmetric and Hermitian
+ * operands of complex numbers are written out before (level3.c). */
 #ifndef WS_CUDA_DMMA_STRUCTURED_CUH
 #define WS_CUDA_DMMA_STRUCTURED_CUH
 #include "cuda/mainloop/dmma_load.cuh"
-#include "cuda/ptx/shared_copied.cuh"
-#include "cuda/ptx/shared_f64.cuh"
 #include "cuda/shared/copied_args.h"
 #include "cuda/shared/structure.h"
 
@@ -26,6 +24,8 @@ template <class Config, class Place, bool OF_A> struct dmma_structured {
   using as_stored = dmma_operand<Config, X, K, KEEPS, true>;
   using as_mirrored = dmma_operand<Config, X, !K, KEEPS, true>;
   static constexpr int unit = Config::unit, bk = Config::bk;
+  /* Whether it may be symmetric: not transposed, and real. */
+  static constexpr bool may_be_mirrored = Config::ops == dmma_ops::nn && unit == 1;
   static_assert(X * bk % WS_DMMA_PRODUCERS == 0, "elements for all threads");
 
   const ws_copied_args &given;
@@ -77,24 +77,10 @@ template <class Config, class Place, bool OF_A> struct dmma_structured {
     const bool is_zero = none_stored(k_first) && given.structure >= WS_TRIANGULAR;
     if (all_stored(k_first) || is_zero)
       as_stored(op(), at.batch, x_first(), given.gemm.k, k_first).copy(to, is_zero ? 0 : n_k);
-    else if (Config::ops == dmma_ops::nn && none_stored(k_first))
+    else if (may_be_mirrored && none_stored(k_first))
       as_mirrored(op(), at.batch, x_first(), given.gemm.k, k_first, true).copy(to, n_k);
     else
       copy_elements(to, k_first);
-  }
-
-  /* Of a Hermitian operand, whose elements have all come: mirror images are conjugated, the diagonal is real. */
-  __device__ __forceinline__ void conjugate(uint32_t to, int k_first) const {
-    if (all_stored(k_first)) return;
-#pragma unroll 1
-    for (int left = n_elements; left > 0; left -= WS_DMMA_PRODUCERS) {
-      const int i = element_idx(left), x = i % X, k = i / X, of_x = x_first() + x, of_k = k_first + k;
-      const uint32_t im = to + as_stored::place(x, k, 1);
-      if (of_x == of_k)
-        st_shared_f64(im, 0);
-      else if (!is_stored(of_x, of_k))
-        turn_sign_shared_f64(im);
-    }
   }
 };
 

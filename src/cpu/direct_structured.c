@@ -58,12 +58,16 @@ static void rows_times_b(const direct_run *run, ws_tile_work t, int64_t vectors,
   if (k.begin >= k.end) return;
   const ws_scale *scale = k.first ? run->first : run->later;
   const int form = p->b.trans ? WS_B_ROWS : WS_B_COLS;
-  const int64_t most = run->ukr->width[vectors - 1];
+  const int64_t most = run->ukr->width[vectors - 1], k_half = ws_half_k(p, run->ukr, t.i, &k, run->k0);
   t.k = k.end - k.begin, t.a += k.begin * t.a_ld * run->bytes, t.b_ld = p->b.ld;
   for (t.j = j0; t.j < j1; t.j += t.n) {
     t.n = ws_min(most, j1 - t.j);
     t.b = ws_operand_at(&p->b, t.batch, run->k0 + k.begin, t.j, run->bytes);
-    run_tile(run, form, vectors, &t, scale);
+    if (k_half > 0 && t.m == run->ukr->mr && t.n == run->ukr->nr)
+      run->ukr->half[form][ws_half_of(p)](t.k, k_half, t.a, t.a_ld, t.b, t.b_ld, ws_c_at(p, t.batch, t.i, t.j, run->bytes),
+                                          p->c.ld, scale);
+    else
+      run_tile(run, form, vectors, &t, scale);
   }
 }
 

@@ -156,6 +156,10 @@ static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_
     plan->bn = round_up(ws_ceil_div(p->n, n_items), plan->row->ukr->dots_n);
 }
 
+static bool writes_or_reads_triangle(const ws_problem *p) {
+  return p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
+}
+
 static void plan_packed(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   const ws_tuning *tuning = &plan->tuned.tuning;
@@ -182,7 +186,9 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
    * stream through it. */
   const int64_t most_cols = plan->b_in_place ? p->n : ws_max(plan->bn, machine->l3_bytes / 8 / row_bytes / plan->bn * plan->bn);
   plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
-  plan->coarse = coarse_for(call, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
+  /* A step has half of a triangle's items, about. */
+  plan->coarse = coarse_for(call, plan, writes_or_reads_triangle(p) ? 2 * ITEMS_PER_THREAD : ITEMS_PER_THREAD, n_rows,
+                            ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
 }
 
 /* Every item converts its own operands, so its sums should be about square; they and the block of A
@@ -456,7 +462,7 @@ static void plan_parts(const ws_problem *p, ws_plan *plan) {
 }
 
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan) {
-  const bool has_triangle = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
+  const bool has_triangle = writes_or_reads_triangle(p);
   const double products = (double)p->m * (double)p->n * (double)p->k * (p->second ? 2 : 1);
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);

@@ -53,10 +53,13 @@ void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, con
   copy_region(p, &t, tile, true);
 }
 
-/* A register tile beside the region's edge; the lines from `next` on are asked for. */
-static void run_tile(const ws_problem *p, const ws_ukr_set *ukr, const ws_tile_work *t, const ws_scale *scale, const char *next) {
+/* A register tile beside the region's edge; the lines from `next` on are asked for. k_half: ws_half_k. */
+static void run_tile(const ws_problem *p, const ws_ukr_set *ukr, const ws_tile_work *t, int64_t k_half, const ws_scale *scale,
+                     const char *next) {
   char *c = ws_c_at(p, t->batch, t->i, t->j, ws_types[p->c.type].bytes);
-  if (t->m == ukr->mr && t->n == ukr->nr)
+  if (t->m == ukr->mr && t->n == ukr->nr && k_half > 0)
+    ukr->half[WS_B_ROWS][ws_half_of(p)](t->k, k_half, t->a, ukr->mr, t->b, ukr->nr, c, p->c.ld, scale);
+  else if (t->m == ukr->mr && t->n == ukr->nr)
     ukr->full(t->k, t->a, t->b, c, p->c.ld, scale, next);
   else
     ukr->tile[WS_B_ROWS][t->m > ukr->vl][t->n - 1](t->k, t->a, ukr->mr, t->b, ukr->nr, c, p->c.ld, scale, t->m);
@@ -89,9 +92,10 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
         ws_tile_in_region(p, ukr, WS_B_ROWS, &t, scale, p->second ? &u : NULL, &of_second);
         continue;
       }
-      run_tile(p, ukr, &t, scale, next);
-      ahead += t.k / 4 * CACHE_LINE;
-      if (p->second) run_tile(p, ukr, &u, &of_second, next + panels->b_second);
+      const int64_t k_half = ws_half_k(p, ukr, t.i, &k, k_first);
+      run_tile(p, ukr, &t, k_half, scale, next);
+      if (k_half == 0) ahead += t.k / 4 * CACHE_LINE;
+      if (p->second) run_tile(p, ukr, &u, 0, &of_second, next + panels->b_second);
     }
   }
 }

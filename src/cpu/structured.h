@@ -39,6 +39,15 @@ static inline ws_tile_k ws_tile_k_of(const ws_problem *p, int64_t i, int64_t m, 
   return k;
 }
 
+/* Of the whole tile of rows from i on, how many steps of k only one of its two vectors of rows has other than zeros of a
+ * triangular op(A) in: the first ones of an upper triangle, the last ones of a lower one (ws_half_of). */
+static inline int64_t ws_half_k(const ws_problem *p, const ws_ukr_set *ukr, int64_t i, const ws_tile_k *k, int64_t k_first) {
+  if (!ws_a_is_triangular(p)) return 0;
+  const int64_t middle = i + ukr->vl - k_first;
+  return ws_max(0, ws_triangle_of(&p->a) == WS_UPPER ? ws_min(middle, k->end) - k->begin : k->end - ws_max(middle, k->begin));
+}
+static inline int ws_half_of(const ws_problem *p) { return ws_triangle_of(&p->a) == WS_UPPER ? WS_HALF_FIRST : WS_HALF_LAST; }
+
 /* A register tile's work: operands at the first k of it, C at (i, j). */
 typedef struct ws_tile_work {
   int64_t k;

@@ -21,6 +21,9 @@ struct level3_case {
   int pad;          /* of lds and strides */
   double workspace; /* share of what the call asks for that the handle gets; 0: the library's own */
   double scaling;   /* of trsm's triangle: rows and columns by powers of two up to this exponent */
+  bool beta_zero;   /* and C is NaN */
+  bool alpha_zero;  /* and A is NULL, and B where it is not written */
+  bool b_is_a;
 };
 
 /* A matrix as it lies in host and device memory, between guards; and what it means. */
@@ -75,7 +78,9 @@ static struct operand operand_new(const struct level3_case *t, int64_t rows, int
   const bool by_rows = t->d.layout == WSGEMM_ROW_MAJOR, whole = t->whole;
   struct operand o = {.rows = rows, .columns = columns, .batch = batch, .by_rows = by_rows, .type = type};
   o.ld = (by_rows ? columns : rows) + t->pad;
+  if (o.ld == 0) o.ld = 1;
   o.stride = o.ld * (by_rows ? rows : columns) + t->pad;
+  if (o.stride == 0) o.stride = 1;
   o.bytes = ((size_t)(o.stride * batch) + 2 * GUARD) * type_bytes(type);
   o.host = malloc(o.bytes);
   o.value = calloc((size_t)(rows * columns * batch), sizeof *o.value);
@@ -348,6 +353,9 @@ static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, boo
   number alpha = t.whole ? (r == WSGEMM_TRSM ? 1 : 2) : 0.75L, beta = of_triangle ? 0 : t.whole ? -1 : 0.5L;
   if (type_is_complex(d->type) && !t.whole && r != WSGEMM_HERK) alpha += 0.5L * I;
   if (type_is_complex(d->type) && !t.whole && !is_her(r) && !of_triangle) beta += 0.25L * I;
+  if (t.alpha_zero) alpha = 0;
+  if (t.beta_zero) beta = 0;
+  if (t.beta_zero && has_c) memset(c.host, 0xff, c.bytes);
   if (r == WSGEMM_TRSM && t.whole) /* B such that the solution is whole: A times whole numbers */
     for (int64_t p = 0; p < batch; p++) {
       number *x = malloc(sizeof *x * (size_t)(d->m * d->n));
@@ -365,6 +373,9 @@ static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, boo
   upload(&a);
   d->a = first_of(&a), d->lda = a.ld, d->stride_a = a.stride;
   if (b.host) upload(&b), d->b = first_of(&b), d->ldb = b.ld, d->stride_b = b.stride;
+  if (t.b_is_a) d->b = d->a, d->ldb = d->lda, d->stride_b = d->stride_a;
+  if (t.alpha_zero) d->a = NULL;
+  if (t.alpha_zero && !of_triangle) d->b = NULL;
   if (has_c) upload(&c), d->c = first_of(&c), d->ldc = c.ld, d->stride_c = c.stride;
   set_scalar(d->type, &d->alpha, alpha), set_scalar(d->type, &d->beta, beta);
   char text[200];
@@ -381,7 +392,7 @@ static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, boo
   if (checks_result && r == WSGEMM_TRSM)
     check_solution(&t, &a, &b, result, after, alpha);
   else if (checks_result)
-    check_product(&t, &a, &b, of_triangle ? NULL : &c, result, after, alpha, beta);
+    check_product(&t, &a, t.b_is_a ? &a : &b, of_triangle ? NULL : &c, result, after, alpha, beta);
   check_guards(&t, result, after);
   free(after);
   operand_free(&a);
@@ -509,6 +520,25 @@ static void where_they_lie(void) {
         run_level3(h, t, i % 4 == 2);
       }
   column_step = 1;
+  wsgemm_destroy(h);
+}
+
+/* What is not to be read: C where beta is 0, A and B where alpha is 0 or nothing is summed; sizes of 0; and a B that is A. */
+static void unread(void) {
+  rng = check_random_from(315);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
+    for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++)
+      for (int i = 0; i < 8 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
+        struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, i % 2 == 1);
+        t.beta_zero = i % 4 < 2, t.alpha_zero = i == 1 || i == 2;
+        t.b_is_a = i > 4 && (r == WSGEMM_SYR2K || r == WSGEMM_HER2K);
+        if (i == 3 || i == 4) t.d.k = 0;
+        if (i == 5) t.d.n = 0;
+        if (i == 6) t.d.m = 0;
+        run_level3(h, t, i % 3 == 2);
+      }
   wsgemm_destroy(h);
 }
 
@@ -693,6 +723,7 @@ static const struct check_case cases[] = {{"exact", exact},
                                           {"invariant", invariant},
                                           {"workspaces", workspaces},
                                           {"where_they_lie", where_they_lie},
+                                          {"unread", unread},
                                           {"many_sides", many_sides},
                                           {"rows_of_triangles", rows_of_triangles}};
 

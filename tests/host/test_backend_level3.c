@@ -67,17 +67,18 @@ CHILD_CASE(by_slices) {
       CHECK(fake.launch[i].wgmma.triangular == 1 && fake.launch[i].wgmma.triangle == WS_UPPER, "the triangle of A");
 }
 
-/* Of doubles on cc 9.0: one triangle is read, in one launch, and nothing is written but C. */
+/* Of doubles on cc 9.0: one triangle is read, in one launch, and nothing is written but C; but for symmetric and Hermitian C64. */
 CHILD_CASE(where_they_lie) {
   (void)unused;
   static const struct {
     wsgemm_routine routine;
+    wsgemm_type type;
     int structure;
-  } of[] = {{WSGEMM_SYMM, WS_SYMMETRIC}, {WSGEMM_TRMM, WS_TRIANGULAR}};
+  } of[] = {{WSGEMM_SYMM, WSGEMM_F64, WS_SYMMETRIC}, {WSGEMM_TRMM, WSGEMM_C64, WS_TRIANGULAR}};
   fake.device[0].cc = 90;
   for (int side = WSGEMM_LEFT; side <= WSGEMM_RIGHT; side++)
     for (int i = 0; i < 2; i++) {
-      wsgemm_level3_desc d = level3_device_desc(of[i].routine, WSGEMM_C64, 6000);
+      wsgemm_level3_desc d = level3_device_desc(of[i].routine, of[i].type, 6000);
       d.side = (wsgemm_side)side;
       const int n_allocs = fake.n_allocs;
       run(&d);
@@ -89,10 +90,12 @@ CHILD_CASE(where_they_lie) {
       CHECK((side == WSGEMM_LEFT ? args->gemm.a : args->gemm.b).data == d.a, "A is read where it lies");
       CHECK(args->gemm.triangular == (of[i].routine == WSGEMM_TRMM ? args->structured : 0), "zeros are passed over");
     }
-  wsgemm_level3_desc d = level3_device_desc(WSGEMM_HEMM, WSGEMM_C64, 2048);
-  run(&d);
-  CHECK(fake.n_launches == 2 && count_of("zwrite_out") == 1, "a Hermitian block is written out: %d launches", fake.n_launches);
-  d = level3_device_desc(WSGEMM_TRMM, WSGEMM_F64, 2048);
+  for (int routine = WSGEMM_SYMM; routine <= WSGEMM_HEMM; routine++) {
+    const wsgemm_level3_desc of_z = level3_device_desc((wsgemm_routine)routine, WSGEMM_C64, 2048);
+    run(&of_z);
+    CHECK(fake.n_launches == 2 && count_of("zwrite_out") == 1, "a block of C64 is written out: %d launches", fake.n_launches);
+  }
+  wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRMM, WSGEMM_F64, 2048);
   d.c = NULL;
   run(&d);
   CHECK(fake.n_launches == 2 && count_of("dcopy_lines") == 1 && fake.launch[1].copied.structured == 1, "trmm in place");

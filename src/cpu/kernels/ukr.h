@@ -49,6 +49,12 @@ typedef struct ws_lines {
 typedef void ws_full_asking_fn(int64_t k, const void *a, const void *b, void *c, int64_t ldc, const ws_scale *scale,
                                ws_lines *next);
 
+/* The tile m = mr, n = nr where a triangular A has zeros for one of its two vectors: the first vector alone
+ * takes the first k_half of k (WS_HALF_FIRST), or the second alone the last. The bits are those without. */
+enum { WS_HALF_FIRST = 0, WS_HALF_LAST = 1 };
+typedef void ws_half_fn(int64_t k, int64_t k_half, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
+                        const ws_scale *scale);
+
 /* ---- triangular systems -----------------------------------------------------------------------
  * T X = Y for many right sides (lanes): a panel is 1 or 2 vectors of right sides wide, unknown p of
  * them all at p * width. A group is nr neighbouring unknowns, or fewer at an end.
@@ -144,6 +150,7 @@ typedef struct ws_ukr_set {
   /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl]. WS_A_FAR: of the tall ones of 3 and 4
    * vectors alone, else NULL */
   ws_ukr_fn *tile[WS_N_FORMS][WS_MV_MAX][WS_NR_MAX];
+  ws_half_fn *half[2][2];          /* [WS_B_ROWS or WS_B_COLS][WS_HALF_...] */
   ws_solve_fn *solve[2][2];        /* [direction][vectors - 1] */
   ws_substitute_fn *substitute[2]; /* [vectors - 1] */
   ws_substitute_small_fn *substitute_small;

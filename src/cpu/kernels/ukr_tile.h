@@ -167,3 +167,46 @@ static void WS_NAME(full_asking)(int64_t k, const void *a_panel, const void *b_p
                                  const ws_scale *scale, ws_lines *next) {
   WS_NAME(whole)(k, a_panel, b_panel, c_tile, ldc, scale, next, true);
 }
+
+/* k_half steps of one vector, before the others or behind them. */
+WS_INLINE void WS_NAME(half_steps)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k_half, const R *a, int64_t a_ld, const R *b,
+                                   int64_t b_ld, const int vector, const int form) {
+  enum { NRR = WS_NR * WS_UNIT };
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k_half; p++) {
+    WS_NAME(step)(acc + vector, a + vector * WS_VL, b, b_ld, WS_OP(mask)(WS_VL), 1, NRR, form, false);
+    a += a_ld;
+    b += form & WS_B_COLS ? WS_UNIT : b_ld;
+  }
+}
+
+WS_INLINE void WS_NAME(half_tile)(int64_t k, int64_t k_half, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c,
+                                  int64_t ldc, const ws_scale *scale, const int which, const int form) {
+  enum { NRR = WS_NR * WS_UNIT };
+  const WS_M mask = WS_OP(mask)(WS_VL);
+  const int64_t step_b = form & WS_B_COLS ? WS_UNIT : b_ld, n_both = k - k_half;
+  WS_V acc[WS_MV_MAX][WS_NR_MAX];
+  WS_NAME(clear)(acc, WS_MV, NRR);
+  if (which == WS_HALF_FIRST) {
+    WS_NAME(half_steps)(acc, k_half, a, a_ld, b, b_ld, 0, form);
+    a += k_half * a_ld, b += k_half * step_b;
+  }
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < n_both; p++) {
+    WS_NAME(step)(acc, a, b, b_ld, mask, WS_MV, NRR, form, false);
+    a += a_ld, b += step_b;
+  }
+  if (which == WS_HALF_LAST) WS_NAME(half_steps)(acc, k_half, a, a_ld, b, b_ld, 1, form);
+  WS_NAME(finish_all)(acc, c, ldc, scale, mask, WS_MV, NRR, false);
+}
+
+#define WS_HALF(name, which, form)                                                                                        \
+  static void WS_NAME(name)(int64_t k, int64_t k_half, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, \
+                            int64_t ldc, const ws_scale *scale) {                                                         \
+    WS_NAME(half_tile)(k, k_half, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, which, form);            \
+  }
+WS_HALF(half_rows_first, WS_HALF_FIRST, WS_B_ROWS)
+WS_HALF(half_rows_last, WS_HALF_LAST, WS_B_ROWS)
+WS_HALF(half_cols_first, WS_HALF_FIRST, WS_B_COLS)
+WS_HALF(half_cols_last, WS_HALF_LAST, WS_B_COLS)
+#undef WS_HALF

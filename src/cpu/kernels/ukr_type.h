@@ -92,6 +92,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .n_vectors = WS_N_VECTORS,
     .width = {WS_NR, WS_NR, WS_NR_3, WS_NR_4},
     .tile = {WS_TILES(rows), WS_TILES(cols), WS_FAR_TILES(far_rows), WS_FAR_TILES(far_cols)},
+    .half = {{WS_NAME(half_rows_first), WS_NAME(half_rows_last)}, {WS_NAME(half_cols_first), WS_NAME(half_cols_last)}},
     .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
     .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
     .substitute_small = WS_NAME(substitute_small),
