@@ -177,6 +177,13 @@ template <class Body> __device__ __forceinline__ void for_each_given(const ws_sl
   body(2 * number), body(2 * number + 1);
 }
 
+/* Whether two slices do not represent an x in memory. */
+__device__ __forceinline__ bool needs_3(const ws_slice_operand &op, int64_t product, int64_t x) {
+  const int64_t number = op.form == WS_SLICE_REALS || op.along_k ? x : x / 2;
+  const int64_t given = op.form == WS_SLICE_COMPLEX_A ? 2 * number : number;
+  return (op.scales[product * op.scales_pitch + given] & WS_SCALE_NEEDS_3) != 0;
+}
+
 /* One x of a product; every thread may say so. */
 __device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product, int64_t x, int marks) {
   for_each_given(op, x, [&](int64_t given) {
@@ -296,11 +303,13 @@ __device__ __forceinline__ void split_four(const slice_place &place, int64_t off
 /* Rows of k, or pieces of a line, of which a thread has its elements on their way at a time. */
 constexpr int n_ahead = 4;
 
+/* only_3: of three slices, only of the x that need them. */
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
-__device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at) {
+__device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at, bool only_3) {
   const int lane = int(threadIdx.x) % 32;
   const int64_t x = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
   if (x >= op.n_x) return;
+  if (SLICES == 3 && only_3 && !needs_3(op, at.product, x)) return;
   const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.maxima_pitch + x] : 0;
   const uint32_t most = __reduce_max_sync(~0u, of_chunk);
   const float factor = power_of_two(ws_slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
@@ -321,9 +330,16 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
 }
 
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
-__device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at) {
+__device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at, bool only_3) {
   __shared__ uint32_t most[2][WS_SLICE_X];
   const int t = int(threadIdx.x), half = t / WS_SLICE_X, own = t % WS_SLICE_X, x = t % 32 * 4;
+  bool is_needed = true; /* one of four neighbours */
+  if (SLICES == 3 && only_3) {
+    is_needed = false;
+#pragma unroll
+    for (int i = 0; i < 4; i++) is_needed |= at.x + x + i < op.n_x && needs_3(op, at.product, at.x + x + i);
+    if (!__syncthreads_or(is_needed)) return;
+  }
   uint32_t of_chunks = 0;
   if (at.x + own < op.n_x) {
     const uint32_t *maxima = op.maxima + at.product * op.n_chunks * op.maxima_pitch + at.x + own;
@@ -339,7 +355,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale(op, at.product, at.x + t, most_at(t));
   const int64_t n = op.n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
   const float *from = op.from + at.product * op.stride;
-  if (n > 0) {
+  if (n > 0 && is_needed) {
     float scale[4];
     bool fit[4] = {true, true, true, true};
 #pragma unroll
@@ -367,6 +383,12 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   __syncthreads();
 }
 
+/* Whether three slices are made only of the x of an operand that need them: all are multiplied with such of the other one, if that
+ * has any, or is the same. */
+__device__ __forceinline__ bool is_only_3(const ws_slice_operand &op, const ws_slice_operand &other) {
+  return !op.to || (other.n_batch > 0 && other.state->n_needs_3 == 0);
+}
+
 /* COMPLEX: both operands are of complex numbers. Three slices only if something needs them. */
 template <int SLICES, bool COMPLEX, bool STRUCTURED = false>
 __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
@@ -390,11 +412,15 @@ __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
     const bool all_need_3 = op.state->n_needs_3 == op.n_counted;
     return !all_need_3 && (SLICES == 3 || op.state->has_three);
   };
+  bool only_3[2] = {false, false};
+  if constexpr (SLICES == 3)
+    for (int i = 0; i < 2; i++) only_3[i] = args.operand[i].n_batch > 0 && is_only_3(args.operand[i], args.operand[1 - i]);
   for_each_slice_part<true>(args, needs, [&](const ws_slice_operand &op, const slice_part &at) {
+    const bool is_only = only_3[&op - args.operand];
     if (op.along_k)
-      slice_along_k<SLICES, COMPLEX, STRUCTURED>(op, at);
+      slice_along_k<SLICES, COMPLEX, STRUCTURED>(op, at, is_only);
     else
-      slice_along_x<SLICES, COMPLEX, STRUCTURED>(op, at);
+      slice_along_x<SLICES, COMPLEX, STRUCTURED>(op, at, is_only);
   });
 }
 
