@@ -201,6 +201,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (!ws_region_wants_of(&args.region, at.m / Config::unit, Config::bm / Config::unit, at.n, n_columns)) return false;
     if constexpr (Config::n_slices < 3) return true;
     const ws_wgmma_scales &scales = args.scales;
+    const slice_lists lists = slice_lists_of<Config>(scales);
+    if (lists.m) return at.m < lists.m[at.batch * scales.listed_pitch_m] * Config::unit;
+    if (lists.n) return at.n < lists.n[at.batch * scales.listed_pitch_n];
     int any = 0;
     for (int i = at.m; i < at.m + Config::bm && i < args.m; i += WS_SLICE_GROUP)
       any |= scales.groups_m[at.batch * scales.groups_pitch_m + i / WS_SLICE_GROUP];
@@ -400,7 +403,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       const int m = row(at.m), n = column(at.n) + share_idx() * Config::n_fragments * 64;
       if constexpr (Config::is_sliced) {
         multiply_as_laid_out(sums, stage, k_blocks_of(at).count);
-        sliced_store<Config>{args}(sums, m, n, at.batch);
+        sliced_store<Config>{args, slice_lists_of<Config>(args.scales)}(sums, m, n, at.batch);
       } else {
         const wgmma_store<Config> store{args};
         store.prefetch(m, n, at.batch);
