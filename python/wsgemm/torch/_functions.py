@@ -45,9 +45,10 @@ def grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None = None) -> Tensor:
         return bmm(a, b)
     if a.dim() == 3 and b.dim() == 2:
         return grouped_mm(b.mT, a.mT, offs).mT
-    if not _is_compiling() and _is_plain(a, b):
-        return compute("grouped_mm", a, b, offs)
-    return call("grouped_mm", a, b, offs)
+    if _is_compiling() or is_watched() or not (way_of(a) and way_of(b) and way_of(offs)):
+        return call("grouped_mm", a, b, offs)
+    is_recorded = _is_grad_enabled() and (a.requires_grad or b.requires_grad)
+    return (record if is_recorded else compute)("grouped_mm", a, b, offs)
 
 
 def addmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
