@@ -62,20 +62,23 @@ def grouped_matmul(
     *,
     handle: Handle | None = None,
 ) -> Any:
-    """The products of groups of rows, or columns, each with a matrix of its own: alpha * (a[g] @ b[g]) + beta * out[g].
+    """The products of groups of rows, or columns, each with a matrix of its own: alpha * (a[g] @ b[g]) +
+    beta * out[g].
 
     Args:
         a, b: arrays of one type, as matmul takes them. What they are by their dimensions:
 
-            - (m, k) and (groups, k, n): group g is rows offsets[g - 1] .. offsets[g] - 1 of `a` and of the result (m, n), as of
-              tokens that are sorted by their experts;
+            - (m, k) and (groups, k, n): group g is rows offsets[g - 1] .. offsets[g] - 1 of `a` and of
+              the result (m, n), as of tokens that are sorted by their experts;
             - (groups, m, k) and (k, n): group g is these columns of `b` and of the result (m, n);
-            - (m, k) and (k, n): group g is these columns of `a` and rows of `b`; the result is (groups, m, n), as of the
-              gradient of the experts' weights.
-        offsets: where each group ends, the first one beginning at 0: whole numbers that do not decrease, (groups,). Groups may
-            be empty. Of arrays on a GPU: in host memory, or int32 or int64 on that GPU.
-        out: where the result goes: of the result's type and shape (of half-precision operands also another half precision, or
-            float32), without overlap with `a` or `b`. What lies behind the last offset stays as it is.
+            - (m, k) and (k, n): group g is these columns of `a` and rows of `b`; the result is (groups,
+              m, n), as of the gradient of the experts' weights.
+        offsets: where each group ends, the first one beginning at 0: whole numbers that do not
+            decrease, (groups,). Groups may be empty. Of arrays on a GPU: in host memory, or int32 or
+            int64 on that GPU.
+        out: where the result goes: of the result's type and shape (of half-precision operands also
+            another half precision, or float32), without overlap with `a` or `b`. What lies behind the
+            last offset stays as it is.
         alpha, beta, handle: as in matmul.
 
     Returns:
@@ -83,13 +86,15 @@ def grouped_matmul(
 
     Raises:
         TypeError, OverflowError: as matmul.
-        ValueError: shapes do not fit, offsets decrease or exceed the array, out overlaps an operand, or beta without out.
+        ValueError: shapes do not fit, offsets decrease or exceed the array, out overlaps an operand, or
+            beta without out.
         WsgemmError: the library could not do it.
 
-    Offsets on a GPU are read there, when the product begins: the call returns at once, and a graph that it is captured into may
-    be replayed with other offsets. A group whose end lies before its beginning, or beyond the array, is left out. The library
-    has this for half precision on compute capability 9.0 where C-ordered matrices, and transposes of what is ragged along k,
-    begin at multiples of 16 bytes (wsgemm_gemm_grouped in wsgemm.h); for all else it raises WsgemmError (NOT_SUPPORTED).
+    Offsets on a GPU are read there, when the product begins: the call returns at once, and a graph that
+    it is captured into may be replayed with other offsets. A group whose end lies before its beginning,
+    or beyond the array, is left out. The library has this for half precision on compute capability 9.0
+    where C-ordered matrices, and transposes of what is ragged along k, begin at multiples of 16 bytes
+    (wsgemm_gemm_grouped in wsgemm.h); for all else it raises WsgemmError (NOT_SUPPORTED).
     """
     way = None if type(a) is np.ndarray else way_of(a)
     if way is not None and not way.is_recorded(a, b, out):
@@ -150,7 +155,9 @@ def _check_ends(ends: Array, total: int) -> None:
 
 
 class Place(NamedTuple):
-    """Matrices in memory: the first one's address, whether they are row-major, leading dimension, stride from one to the next."""
+    """Matrices in memory: the first one's address, whether they are row-major, leading dimension, stride
+    from one to the next.
+    """
 
     address: int
     is_by_rows: bool
@@ -201,8 +208,9 @@ def _call(pointer: int | None, desc: _lib.GroupedDesc) -> None:
 def describe_groups(
     a: View, b: View, out: View | None, ends: View, alpha: complex, beta: complex
 ) -> tuple[Kind, _lib.GroupedDesc, tuple[int, ...]]:
-    """(the operands' kind, the descriptor, the result's shape) of arrays on a GPU, whose addresses do not count, as they are; what needs
-    a copy, or is wrong, is a ValueError or a TypeError."""
+    """(the operands' kind, the descriptor, the result's shape) of arrays on a GPU, whose addresses do not
+    count, as they are; what needs a copy, or is wrong, is a ValueError or a TypeError.
+    """
     kind = kind_of(a, b)
     _check_ends_view(ends)
     form = _form_of(len(a.shape), len(b.shape))

@@ -28,12 +28,14 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
 
 
 def grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None = None) -> Tensor:
-    """Products of groups, whose ends offs holds (int32 or int64, on the device of a and b): each with a matrix of its own.
+    """Products of groups, whose ends offs holds (int32 or int64, on the device of a and b): each with a
+    matrix of its own.
 
-    The shapes are those of torch._grouped_mm: rows of a (m, k) with matrices of b (groups, k, n); columns of b (k, n) with
-    matrices of a (groups, m, k); or columns of a (m, k) with rows of b (k, n), whose result is (groups, m, n). Two stacks, and
-    no offs: bmm. Groups may end anywhere, and be empty. Behind the last end, the result is undefined on a GPU. The sizes stay
-    there: half precision on compute capability 9.0, with rows of multiples of 16 bytes; all else raises WsgemmError.
+    The shapes are those of torch._grouped_mm: rows of a (m, k) with matrices of b (groups, k, n);
+    columns of b (k, n) with matrices of a (groups, m, k); or columns of a (m, k) with rows of b (k, n),
+    whose result is (groups, m, n). Two stacks, and no offs: bmm. Groups may end anywhere, and be empty.
+    Behind the last end, the result is undefined on a GPU. The sizes stay there: half precision on
+    compute capability 9.0, with rows of multiples of 16 bytes; all else raises WsgemmError.
 
     >>> import torch, wsgemm.torch
     >>> wsgemm.torch.grouped_mm(torch.ones(3, 2), torch.arange(4.0).reshape(2, 2, 1), torch.tensor([1, 3]))
