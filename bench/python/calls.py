@@ -3,7 +3,7 @@
     calls.py [--json FILE] [--commit NAME] [SUITE...]
 
 Time of the calling thread for each call, the least of seven chains, in turns; GPUs are waited for between chains, not in them.
-NumPy 4 x 4; torch, CuPy and JAX 64 x 64 on a GPU, and torch in host memory.
+NumPy 4 x 4; torch, CuPy and JAX 64 x 64 on a GPU, and torch in host memory; groups: 8 of bfloat16 (CuPy: float16), 128 x 128.
 """
 
 import argparse
@@ -66,6 +66,27 @@ def of_torch(device="cuda"):
     return found
 
 
+def of_groups():
+    torch, wt = importlib.import_module("torch"), importlib.import_module("wsgemm.torch")
+    a, b, c = (torch.ones(shape, device="cuda", dtype=torch.bfloat16) for shape in ((256, 128), (8, 128, 128), (256, 128)))
+    offs = torch.arange(32, 257, 32, device="cuda", dtype=torch.int32)
+    cases = {
+        "wsgemm.torch.grouped_mm": lambda: wt.grouped_mm(a, b, offs), "grouped_matmul, new": lambda: wsgemm.grouped_matmul(a, b, offs),
+        "grouped_matmul, out": lambda: wsgemm.grouped_matmul(a, b, offs, c),
+    }  # fmt: skip
+    if hasattr(torch, "_grouped_mm"):
+        cases["torch._grouped_mm"] = lambda: torch._grouped_mm(a, b, offs=offs)
+    found = least_us(cases, torch.cuda.synchronize)
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError:
+        return found
+    x, y, z = (cupy.ones(shape, "float16") for shape in ((256, 128), (8, 128, 128), (256, 128)))
+    ends = cupy.arange(32, 257, 32, dtype="int32")
+    cases = {"CuPy, new": lambda: wsgemm.grouped_matmul(x, y, ends), "CuPy, out": lambda: wsgemm.grouped_matmul(x, y, ends, z)}
+    return found | least_us(cases, cupy.cuda.runtime.deviceSynchronize)
+
+
 def of_cupy():
     cupy = importlib.import_module("cupy")
     a, b, c = (cupy.ones((64, 64), "float32") for _ in range(3))
@@ -90,7 +111,7 @@ def of_jax():
     return least_us(cases, lambda: jitted(a, a).block_until_ready())
 
 
-SUITES = {"numpy": of_numpy, "torch": of_torch, "torch on the host": lambda: of_torch("cpu"), "cupy": of_cupy, "jax": of_jax}
+SUITES = {"numpy": of_numpy, "torch": of_torch, "torch on the host": lambda: of_torch("cpu"), "groups": of_groups, "cupy": of_cupy, "jax": of_jax}
 
 
 def main():

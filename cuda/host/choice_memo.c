@@ -6,8 +6,8 @@
 _Static_assert(sizeof(ws_choice_key) == 4 * sizeof(int64_t) + 2 * sizeof(int32_t) + 16, "no padding");
 
 /* A key has one of the two places of its set, the one kept last in the first: a call asks for the
- * same product in two kinds. n_sms = 0: a place is empty. */
-enum { N_SETS = 16, N_WAYS = 2 };
+ * same product in up to five kinds, and programs have some shapes that they come back to. n_sms = 0: a place is empty. */
+enum { SET_BITS = 6, N_SETS = 1 << SET_BITS, N_WAYS = 2 };
 typedef struct place {
   ws_choice_key key;
   ws_choice choice;
@@ -20,7 +20,7 @@ static place *set_of(const ws_choice_key *key) {
   memcpy(words, key, sizeof words);
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) hash = (hash ^ words[i]) * 0x100000001b3;
   hash ^= hash >> 32;
-  return places[(hash * 0x9e3779b97f4a7c15) >> 60];
+  return places[(hash * 0x9e3779b97f4a7c15) >> (64 - SET_BITS)];
 }
 
 bool ws_choice_recall(const ws_choice_key *key, ws_choice *choice) {

@@ -1,6 +1,6 @@
 /* choice_memo.h - what the model has chosen for the last products of this thread.
  *
- * The rows of half precision are many, and weighing all of them takes longer than the rest of a
+ * Rows are many, of several kinds that are weighed against each other, and weighing all of them takes longer than the rest of a
  * call. A choice follows from its key alone, so a thread that multiplies the same shapes again, as
  * most do, finds it here. Nothing is shared between threads: there is no lock. */
 #ifndef WS_CUDA_CHOICE_MEMO_H
@@ -12,7 +12,7 @@
 typedef struct ws_choice_key {
   int64_t m, n, k, batch_count;
   int32_t n_sms, coarse; /* COARSE_FACTOR that is asked for; 0: any */
-  uint8_t type, type_c, kind, ops, is_invariant, takes_fma, has_plain_store, is_simple, n_slices, unused[7];
+  uint8_t type, type_c, kind, ops, is_invariant, takes_fma, has_plain_store, is_simple, n_slices, mode_a, mode_b, unused[5];
 } ws_choice_key;
 
 typedef struct ws_choice {

@@ -202,11 +202,10 @@ static ws_choice weigh_rows(const ws_gpu_plan *plan, int coarse, int n_sms) {
   return best;
 }
 
-/* The same, remembered for the kinds of which there are many rows. */
+/* The same, remembered. */
 static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
   const ws_problem *p = plan->problem;
-  const bool has_many = plan->kind == WS_ROW_WGMMA || plan->kind == WS_ROW_SLICED || ws_has_entry_for_ops(plan->kind);
-  if (!has_many || !ws_is_plain(p) || p->has_packed) return weigh_rows(plan, coarse, n_sms);
+  if (!ws_is_plain(p) || p->has_packed) return weigh_rows(plan, coarse, n_sms);
   const ws_choice_key key = {.m = p->m,
                              .n = p->n,
                              .k = p->k,
@@ -221,7 +220,9 @@ static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
                              .takes_fma = plan->takes_fma,
                              .has_plain_store = ws_has_plain_store(p),
                              .is_simple = ws_is_simple(p),
-                             .n_slices = (uint8_t)plan->n_slices};
+                             .n_slices = (uint8_t)plan->n_slices,
+                             .mode_a = (uint8_t)plan->mode_a,
+                             .mode_b = (uint8_t)plan->mode_b};
   ws_choice choice;
   if (ws_choice_recall(&key, &choice)) return choice;
   choice = weigh_rows(plan, coarse, n_sms);

@@ -59,8 +59,8 @@ static int64_t n_k_of(const ws_strided *x) { return x->along_k ? x->length : x->
 
 /* One operand. Bytes as doubles, which do not overflow. */
 typedef struct ws_sliced_sizes {
-  int64_t pitch, scales_pitch, groups_pitch;
-  double slices_bytes, maxima_bytes, scales_bytes, groups_bytes;
+  int64_t pitch, scales_pitch, groups_pitch, listed_pitch;
+  double slices_bytes, maxima_bytes, scales_bytes, groups_bytes, listed_bytes;
   int n_chunks, chunk_k;
 } ws_sliced_sizes;
 
@@ -78,11 +78,12 @@ static ws_sliced_sizes sizes_of(const ws_operand_forms *x, int n_most) {
   const int64_t chunk_k = ws_ceil_div(ws_ceil_div(k, wanted), K_STEP) * K_STEP;
   s.chunk_k = (int)chunk_k, s.n_chunks = (int)ws_ceil_div(k, chunk_k);
   s.pitch = ws_ceil_div(given->length, PITCH) * PITCH, s.scales_pitch = ws_ceil_div(n_given, 4) * 4;
-  s.groups_pitch = ws_ceil_div(n_given, WS_SLICE_GROUP);
+  s.groups_pitch = ws_ceil_div(n_given, WS_SLICE_GROUP), s.listed_pitch = n_given + 1;
   s.slices_bytes = aligned(n_batch * n_most * (double)given->n_lines * (double)s.pitch * sizeof(uint16_t));
   s.maxima_bytes = aligned(n_batch * (double)most_chunks * (double)n_x * sizeof(uint32_t));
   s.scales_bytes = aligned(n_batch * (double)s.scales_pitch * sizeof(int32_t));
   s.groups_bytes = aligned(n_batch * (double)s.groups_pitch * sizeof(int32_t));
+  s.listed_bytes = aligned(n_batch * (double)s.listed_pitch * sizeof(int32_t));
   return s;
 }
 
@@ -91,7 +92,7 @@ static int most_slices(const ws_operand_forms *x, int n_first) { return n_first 
 
 static double all_bytes(const ws_operand_forms *x, int n_most) {
   const ws_sliced_sizes s = sizes_of(x, n_most);
-  return ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes;
+  return ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes + s.listed_bytes;
 }
 
 /* As in a product of a matrix and its own transpose (syrk). */
@@ -123,17 +124,19 @@ static double bytes_of_one(const ws_problem *chunk, double *of_a, double *of_b) 
 static double bytes_of_three(const ws_problem *chunk, double *of_a, double *of_b) { return bytes_of_both(chunk, 2, of_a, of_b); }
 ws_chunk_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
 
-/* The state, slices, maxima, scales, groups. */
+/* The state, slices, maxima, scales, groups, list. */
 static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *at) {
   const ws_sliced_sizes s = sizes_of(x, n_most);
   const ws_strided *const floats = &x->floats;
   char *const slices = at + ALIGN, *const maxima = slices + (int64_t)s.slices_bytes,
-              *const scales = maxima + (int64_t)s.maxima_bytes, *const groups = scales + (int64_t)s.scales_bytes;
+              *const scales = maxima + (int64_t)s.maxima_bytes, *const groups = scales + (int64_t)s.scales_bytes,
+             *const listed = groups + (int64_t)s.groups_bytes;
   return (ws_slice_operand){.from = floats->data,
                             .to = (uint16_t *)(void *)slices,
                             .maxima = (uint32_t *)(void *)maxima,
                             .scales = (int32_t *)(void *)scales,
                             .groups = (int32_t *)(void *)groups,
+                            .listed = (int32_t *)(void *)listed,
                             .state = (ws_slice_state *)(void *)at,
                             .n_x = n_x_of(floats),
                             .n_k = n_k_of(floats),
@@ -145,6 +148,7 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .maxima_pitch = n_x_of(floats),
                             .scales_pitch = s.scales_pitch,
                             .groups_pitch = s.groups_pitch,
+                            .listed_pitch = s.listed_pitch,
                             .n_counted = n_x_of(&x->given) * x->given.n_batch,
                             .form = x->form,
                             .conj = x->conj,
@@ -167,6 +171,7 @@ static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_fo
   const int64_t first = is_a ? place->m : place->n, product = whole.given.n_batch > 1 ? place->product : 0,
                 x_first = floats->along_k ? first : first * unit, given_first = is_a ? first * unit : first;
   op.from = floats->data, op.n_x = n_x_of(floats), op.n_batch = floats->n_batch, op.is_packed = true;
+  op.listed = NULL;
   op.maxima += product * op.n_chunks * op.maxima_pitch + x_first;
   op.scales += product * op.scales_pitch + given_first;
   op.groups += product * op.groups_pitch + given_first / WS_SLICE_GROUP;
@@ -203,6 +208,12 @@ static ws_slice_operand operand_for(const ws_problem *chunk, const ws_chunk_plac
   return op;
 }
 
+/* Whether the rows and columns that need three slices may be multiplied as if they stood side by side: C must be all wanted, and no
+ * k left out of it by where it stands. */
+static bool may_be_gathered(const ws_problem *p) {
+  return !ws_is_structured(p) && p->c.region == WS_ALL && !p->c.real_diagonal && !ws_slices_are_shared(p);
+}
+
 ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, int n_first, int n_slices, char *a_at,
                          char *b_at) {
   const ws_operand_forms a = forms_of(chunk, true), b = forms_of(chunk, false);
@@ -211,13 +222,17 @@ ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, i
   *of_a = operand_for(chunk, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
   *of_b = operand_for(chunk, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
   if (ws_slices_are_shared(chunk)) *of_b = *of_a, s.counts_b = false;
+  if (!may_be_gathered(chunk)) of_a->listed = of_b->listed = NULL;
   s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
   s.scales.of_m = of_a->scales, s.scales.of_n = of_b->scales;
   s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;
+  s.scales.listed_m = of_a->listed, s.scales.listed_n = of_b->listed;
   s.scales.state_m = of_a->state, s.scales.state_n = of_b->state;
   s.scales.n_m = of_a->n_counted, s.scales.n_n = of_b->n_counted;
-  if (a.given.n_batch > 1) s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch;
-  if (b.given.n_batch > 1) s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch;
+  if (a.given.n_batch > 1)
+    s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch, s.scales.listed_pitch_m = of_a->listed_pitch;
+  if (b.given.n_batch > 1)
+    s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch, s.scales.listed_pitch_n = of_b->listed_pitch;
   if (ws_slices_are_shared(chunk)) *of_b = (ws_slice_operand){0};
   return s;
 }
@@ -226,6 +241,7 @@ ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices) {
   const ws_operand_forms x = forms_of(&packed->of, packed->is_a);
   ws_slice_args args = {.n_slices = n_slices};
   args.operand[0] = operand_of(&x, packed->n_slices, packed->memory);
+  args.operand[0].listed = NULL; /* a product's part of it has others */
   if (n_slices > packed->n_slices) args.operand[0].to = NULL;
   return args;
 }

@@ -143,7 +143,20 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   static __device__ __forceinline__ int row(int m) { return m + rank_m() * Config::bm; }
   static __device__ __forceinline__ int column(int n) { return n + rank_n() * Config::item_n; }
 
+  /* Three slices, gathered: items are of what is listed alone, of the product that has most. */
+  __device__ __forceinline__ item gathered_item_at(uint32_t item_idx, const slice_lists &lists) const {
+    const int64_t n_m = lists.m ? ws_min(args.m, args.scales.state_m->n_needs_3) : args.m,
+                  n_n = lists.n ? ws_min(args.n, args.scales.state_n->n_needs_3) : args.n;
+    const uint32_t n_rows = uint32_t(ws_ceil_div(n_m, Config::bm)), n_of_product = n_rows * uint32_t(ws_ceil_div(n_n, Config::item_n));
+    const uint32_t batch = item_idx / n_of_product, tile = item_idx % n_of_product;
+    return {batch < args.grid.n_batch ? int(tile % n_rows) * Config::bm : -1, int(tile / n_rows) * Config::item_n, int(batch), 0};
+  }
+
   __device__ __forceinline__ item item_at(uint32_t item_idx) const {
+    if constexpr (Config::n_slices == 3) {
+      const slice_lists lists = slice_lists_of<Config>(args.scales);
+      if (lists.m || lists.n) return gathered_item_at(item_idx, lists);
+    }
     const ws_tile_place tile = ws_tile_place_at(&args.tiles, item_idx);
     return {item_idx < args.sched.n_items ? int(tile.row) * (Config::bm * n_shared_b) : -1,
             int(tile.strip) * (Config::item_n * n_shared_a), int(tile.batch), 0};
@@ -201,6 +214,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (!ws_region_wants_of(&args.region, at.m / Config::unit, Config::bm / Config::unit, at.n, n_columns)) return false;
     if constexpr (Config::n_slices < 3) return true;
     const ws_wgmma_scales &scales = args.scales;
+    const slice_lists lists = slice_lists_of<Config>(scales);
+    if (lists.m) return at.m < lists.m[at.batch * scales.listed_pitch_m] * Config::unit;
+    if (lists.n) return at.n < lists.n[at.batch * scales.listed_pitch_n];
     int any = 0;
     for (int i = at.m; i < at.m + Config::bm && i < args.m; i += WS_SLICE_GROUP)
       any |= scales.groups_m[at.batch * scales.groups_pitch_m + i / WS_SLICE_GROUP];
@@ -301,14 +317,19 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     uint32_t n_left = sched.most_items(), item_idx = first.item_idx;
     int n_loaded = first.n_loaded;
     bool is_known = all_know();
+    /* Three slices have few items that are wanted: no worker is to hold one while it has another. */
+    constexpr bool asks_ahead = Config::n_slices < 3;
     stage.advance(n_loaded);
     while (true) {
       uint32_t next = no_item;
       item at;
+      bool asks = false;
       if (rank() == 0 || is_known) {
         at = item_at(item_idx);
-        if (rank() == 0 && at.m >= 0 && --n_left > 0 && is_told()) next = sched.after(item_idx);
-        if (at.m >= 0 && !is_wanted(at)) {
+        asks = rank() == 0 && at.m >= 0 && --n_left > 0 && is_told();
+        const bool is_passed_over = at.m >= 0 && !is_wanted(at);
+        if (asks && (asks_ahead || is_passed_over)) next = sched.after(item_idx);
+        if (is_passed_over) {
           item_idx = tell(next);
           continue;
         }
@@ -320,6 +341,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       if (at.m < 0) break;
       is_known = false;
       load_rest<true>(at, n_loaded, stage);
+      if (!asks_ahead && asks) next = sched.after(item_idx);
       item_idx = tell(next);
       n_loaded = 0;
     }
@@ -400,7 +422,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       const int m = row(at.m), n = column(at.n) + share_idx() * Config::n_fragments * 64;
       if constexpr (Config::is_sliced) {
         multiply_as_laid_out(sums, stage, k_blocks_of(at).count);
-        sliced_store<Config>{args}(sums, m, n, at.batch);
+        sliced_store<Config>{args, slice_lists_of<Config>(args.scales)}(sums, m, n, at.batch);
       } else {
         const wgmma_store<Config> store{args};
         store.prefetch(m, n, at.batch);

@@ -20,17 +20,15 @@ struct slice_part {
   int chunk;
 };
 
-/* Calls body(operand, part) for what falls to this block, in all of its threads, of operands that
- * are needed. The second pass goes backwards: what the first one read last may still be in the
- * L2. */
-template <bool BACKWARDS, class Needs, class Body>
-__device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Needs needs, Body body) {
+/* Calls body(operand, part) for what falls to this block, in all of its threads: of n_x(operand) of its x. The second pass goes
+ * backwards: what the first one read last may still be in the L2. */
+template <bool BACKWARDS, class Count, class Body>
+__device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Count n_x, Body body) {
   int64_t next = worker_idx();
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
-    if (op.n_batch == 0 || !needs(op)) continue;
-    const int64_t n_groups = ws_slice_groups(op.n_x, op.along_k), n_parts = op.n_batch * n_groups * op.n_chunks;
+    const int64_t n_groups = op.n_batch > 0 ? ws_slice_groups(n_x(op), op.along_k) : 0, n_parts = op.n_batch * n_groups * op.n_chunks;
     for (; next < n_parts; next += n_workers()) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
       const int64_t group = at / op.n_chunks;
@@ -54,6 +52,12 @@ __device__ __forceinline__ void load_neighbours(const float *from, int64_t n, bo
 #pragma unroll
     for (int i = 0; i < COUNT; i++) x[i] = i < n ? from[i] : 0;
   }
+}
+
+/* Some that stand in such places of a line. */
+__device__ __forceinline__ void load_places(const float *line, const int32_t *places, int64_t n, float (&x)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) x[i] = i < n ? line[places[i]] : 0;
 }
 
 /* The same of a structured operand, from float `first` of line `line` on: what is not stored is
@@ -147,6 +151,7 @@ __device__ __forceinline__ void clear_marks(const ws_slice_operand &op) {
   const int64_t first = int64_t(worker_idx()) * blockDim.x + threadIdx.x, step = int64_t(n_workers()) * blockDim.x;
   for (int64_t i = first; i < op.n_batch * op.scales_pitch; i += step) op.scales[i] = 0;
   for (int64_t i = first; i < op.n_batch * op.groups_pitch; i += step) op.groups[i] = 0;
+  for (int64_t i = first; op.listed && i < op.n_batch; i += step) op.listed[i * op.listed_pitch] = 0;
   if (first == 0) *op.state = {};
 }
 
@@ -157,7 +162,8 @@ template <bool STRUCTURED = false, bool COMPLEX = false> __device__ __forceinlin
   const auto is_new = [](const ws_slice_operand &op) { return !op.is_again && !op.is_packed; };
   for (const ws_slice_operand &op : args.operand)
     if (op.n_batch > 0 && is_new(op)) clear_marks(op);
-  for_each_slice_part<false>(args, is_new, [](const ws_slice_operand &op, const slice_part &at) {
+  const auto n_x = [&](const ws_slice_operand &op) { return is_new(op) ? op.n_x : 0; };
+  for_each_slice_part<false>(args, n_x, [](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       maxima_along_k<STRUCTURED, COMPLEX>(op, at);
     else
@@ -177,6 +183,29 @@ template <class Body> __device__ __forceinline__ void for_each_given(const ws_sl
   body(2 * number), body(2 * number + 1);
 }
 
+/* Whether two slices do not represent an x in memory. */
+__device__ __forceinline__ bool needs_3(const ws_slice_operand &op, int64_t product, int64_t x) {
+  const int64_t number = op.form == WS_SLICE_REALS || op.along_k ? x : x / 2;
+  const int64_t given = op.form == WS_SLICE_COMPLEX_A ? 2 * number : number;
+  return (op.scales[product * op.scales_pitch + given] & WS_SCALE_NEEDS_3) != 0;
+}
+
+/* Of four neighbours, of which some may not exist. */
+__device__ __forceinline__ bool is_any_needed(const ws_slice_operand &op, int64_t product, int64_t first) {
+  bool is_any = false;
+#pragma unroll
+  for (int i = 0; i < 4; i++) is_any |= first + i < op.n_x && needs_3(op, product, first + i);
+  return is_any;
+}
+
+/* One more, of what the units are given. */
+__device__ __forceinline__ void list_one(const ws_slice_operand &op, int64_t product, int64_t given) {
+  const bool is_pair = op.form == WS_SLICE_COMPLEX_A;
+  if (!op.listed || (is_pair && given % 2 != 0)) return;
+  int32_t *const listed = op.listed + product * op.listed_pitch;
+  listed[1 + atomicAdd(listed, 1)] = int32_t(is_pair ? given / 2 : given);
+}
+
 /* One x of a product; every thread may say so. */
 __device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product, int64_t x, int marks) {
   for_each_given(op, x, [&](int64_t given) {
@@ -184,6 +213,7 @@ __device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product
     if (marks & ~before & WS_SCALE_NEEDS_3) {
       atomicAdd(&op.state->n_needs_3, 1);
       op.groups[product * op.groups_pitch + given / WS_SLICE_GROUP] = 1;
+      list_one(op, product, given);
     }
     if (marks & ~before & WS_SCALE_NEEDS_FP32) atomicAdd(&op.state->n_needs_fp32, 1);
   });
@@ -296,17 +326,27 @@ __device__ __forceinline__ void split_four(const slice_place &place, int64_t off
 /* Rows of k, or pieces of a line, of which a thread has its elements on their way at a time. */
 constexpr int n_ahead = 4;
 
+/* Of which x of an operand slices are made, and where: of all; of those that need three, in their places, or one behind the other
+ * (ws_slices_are_gathered). */
+enum slice_choice { of_all_x, of_those_in_place, of_those_gathered };
+
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
-__device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at) {
+__device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at, slice_choice choice) {
   const int lane = int(threadIdx.x) % 32;
-  const int64_t x = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
-  if (x >= op.n_x) return;
+  const int64_t line = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
+  int64_t x = line;
+  if (SLICES == 3 && choice == of_those_gathered) {
+    const int32_t *const listed = op.listed + at.product * op.listed_pitch;
+    if (line >= listed[0]) return;
+    x = listed[1 + line];
+  }
+  if (x >= op.n_x || (SLICES == 3 && choice == of_those_in_place && !needs_3(op, at.product, x))) return;
   const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.maxima_pitch + x] : 0;
   const uint32_t most = __reduce_max_sync(~0u, of_chunk);
   const float factor = power_of_two(ws_slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale(op, at.product, x, most);
   const float *from = op.from + at.product * op.stride;
-  const slice_place place(op, at.product, SLICES, x, 0);
+  const slice_place place(op, at.product, SLICES, line, 0);
   bool fit[4] = {true, true, true, true};
 #pragma unroll 1
   for (int64_t k = first + lane * 4; k < end; k += n_ahead * 128) {
@@ -321,12 +361,27 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
 }
 
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
-__device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at) {
+__device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at, slice_choice choice) {
+  constexpr int unit = COMPLEX ? 2 : 1;
   __shared__ uint32_t most[2][WS_SLICE_X];
+  __shared__ int32_t places[SLICES == 3 ? WS_SLICE_X : 1]; /* gathered: of these x */
+  const bool is_gathered = SLICES == 3 && choice == of_those_gathered;
   const int t = int(threadIdx.x), half = t / WS_SLICE_X, own = t % WS_SLICE_X, x = t % 32 * 4;
+  int64_t n_x = op.n_x, own_x = at.x + own;
+  bool is_needed = true; /* one of four neighbours */
+  if (is_gathered) {
+    const int32_t *const listed = op.listed + at.product * op.listed_pitch;
+    n_x = int64_t(listed[0]) * unit;
+    if (at.x >= n_x) return;
+    if (own_x < n_x) own_x = int64_t(listed[1 + own_x / unit]) * unit + own_x % unit;
+    if (half == 0) places[own] = int32_t(own_x);
+  } else if (SLICES == 3 && choice == of_those_in_place) {
+    is_needed = is_any_needed(op, at.product, at.x + x);
+    if (!__syncthreads_or(is_needed)) return;
+  }
   uint32_t of_chunks = 0;
-  if (at.x + own < op.n_x) {
-    const uint32_t *maxima = op.maxima + at.product * op.n_chunks * op.maxima_pitch + at.x + own;
+  if (at.x + own < n_x) {
+    const uint32_t *maxima = op.maxima + at.product * op.n_chunks * op.maxima_pitch + own_x;
 #pragma unroll 8
     for (int c = half; c < op.n_chunks; c += 2) of_chunks = max(of_chunks, maxima[c * op.maxima_pitch]);
   }
@@ -335,17 +390,22 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   const auto most_of = [&](int i) { return max(most[0][i], most[1][i]); };
   /* Of a complex number the larger of its parts. */
   const auto most_at = [&](int i) { return COMPLEX ? max(most_of(i & ~1), most_of(i | 1)) : most_of(i); };
-  const bool is_told = t < WS_SLICE_X && at.x + t < op.n_x && !(COMPLEX && t % 2 != 0);
+  const bool is_told = t < WS_SLICE_X && at.x + t < n_x && !(COMPLEX && t % 2 != 0);
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale(op, at.product, at.x + t, most_at(t));
-  const int64_t n = op.n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
+  const int64_t n = n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
   const float *from = op.from + at.product * op.stride;
-  if (n > 0) {
+  if (n > 0 && is_needed) {
     float scale[4];
     bool fit[4] = {true, true, true, true};
 #pragma unroll
     for (int i = 0; i < 4; i++) scale[i] = power_of_two(ws_slice_exponent(most_at(x + i)));
     const int64_t k_first = int64_t(at.chunk) * op.chunk_k + t / 32;
     const slice_place place(op, at.product, SLICES, k_first, at.x + x);
+    const auto load = [&](int64_t row, int64_t n_wanted, float(&four)[4]) {
+      if constexpr (SLICES == 3)
+        if (is_gathered) return load_places(from + row * op.ld, places + x, n_wanted, four);
+      load_line<STRUCTURED, COMPLEX>(op, from, row, at.x + x, n_wanted, four);
+    };
     const int64_t next = WS_SLICE_LINES * place.next_line();
     int64_t offset = 0;
 #pragma unroll 1
@@ -354,7 +414,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
 #pragma unroll
       for (int a = 0; a < n_ahead; a++) {
         const int64_t row = k + a * WS_SLICE_LINES;
-        load_line<STRUCTURED, COMPLEX>(op, from, row, at.x + x, row < end ? n : 0, four[a]);
+        load(row, row < end ? n : 0, four[a]);
       }
 #pragma unroll
       for (int a = 0; a < n_ahead; a++, offset += next)
@@ -362,9 +422,17 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-      if (!fit[i]) mark(op, at.product, at.x + x + i, marks_of<SLICES>);
+      if (!fit[i]) mark(op, at.product, is_gathered ? places[SLICES == 3 ? x + i : 0] : at.x + x + i, marks_of<SLICES>);
   }
   __syncthreads();
+}
+
+/* Of three slices. What is only tried (no `to`) is tried of those alone; else all x are multiplied with what needs three of the other
+ * operand, if that has any, or is the same. */
+__device__ __forceinline__ slice_choice choice_of(const ws_slice_operand &op, const ws_slice_operand &other) {
+  if (!op.to) return of_those_in_place;
+  if (other.n_batch == 0 || other.state->n_needs_3 > 0) return of_all_x;
+  return ws_slices_are_gathered(op.listed, op.state, other.state, op.n_counted) ? of_those_gathered : of_those_in_place;
 }
 
 /* COMPLEX: both operands are of complex numbers. Three slices only if something needs them. */
@@ -390,11 +458,21 @@ __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
     const bool all_need_3 = op.state->n_needs_3 == op.n_counted;
     return !all_need_3 && (SLICES == 3 || op.state->has_three);
   };
-  for_each_slice_part<true>(args, needs, [&](const ws_slice_operand &op, const slice_part &at) {
+  slice_choice choices[2] = {of_all_x, of_all_x};
+  if constexpr (SLICES == 3)
+    for (int i = 0; i < 2; i++)
+      if (args.operand[i].n_batch > 0) choices[i] = choice_of(args.operand[i], args.operand[1 - i]);
+  const auto choice_for = [&](const ws_slice_operand &op) { return choices[&op == &args.operand[0] ? 0 : 1]; };
+  const auto n_x = [&](const ws_slice_operand &op) -> int64_t {
+    if (!needs(op)) return 0;
+    /* of one product there are as many at most, and of a complex number two floats */
+    return choice_for(op) == of_those_gathered ? ws_min(op.n_x, 2 * int64_t(op.state->n_needs_3)) : op.n_x;
+  };
+  for_each_slice_part<true>(args, n_x, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
-      slice_along_k<SLICES, COMPLEX, STRUCTURED>(op, at);
+      slice_along_k<SLICES, COMPLEX, STRUCTURED>(op, at, choice_for(op));
     else
-      slice_along_x<SLICES, COMPLEX, STRUCTURED>(op, at);
+      slice_along_x<SLICES, COMPLEX, STRUCTURED>(op, at, choice_for(op));
   });
 }
 

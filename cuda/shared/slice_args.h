@@ -48,9 +48,12 @@ typedef struct ws_slice_operand {
   /* likewise, at [p * groups_pitch + x / WS_SLICE_GROUP]: whether an x of the group needs 3
    * slices */
   int32_t *groups;
+  /* Those that need 3 slices, rows of A or columns of B as they are numbered in memory, in any order: their number at
+   * [p * listed_pitch], then they. NULL: there is no list. */
+  int32_t *listed;
   ws_slice_state *state;
   int64_t n_x, n_k, n_batch, ld, stride; /* floats in memory */
-  int64_t n_lines, pitch, maxima_pitch, scales_pitch, groups_pitch;
+  int64_t n_lines, pitch, maxima_pitch, scales_pitch, groups_pitch, listed_pitch;
   /* how many x of all products the state counts; of a packed operand there may be more than C
    * has */
   int64_t n_counted;
@@ -114,6 +117,13 @@ static inline WS_HOST_DEVICE int ws_slices_stand_for(int n_slices, float x, floa
 static inline WS_HOST_DEVICE int ws_slice_exponent(uint32_t most) {
   const int exponent = 14 + 127 - (int)(most >> 23);
   return most == 0 || most >= 0x7f800000 ? 0 : exponent < 127 ? exponent : 127;
+}
+
+/* Whether three slices are of the listed x alone, as if there were no others (gathered): where no x of the other operand needs them, so
+ * that C has no such elements elsewhere. If all do, they are left in their places, as a later chunk of C takes them so. */
+static inline WS_HOST_DEVICE int ws_slices_are_gathered(const int32_t *listed, const ws_slice_state *own, const ws_slice_state *other,
+                                                        int64_t n_counted) {
+  return listed && other->n_needs_3 == 0 && 2 * (int64_t)own->n_needs_3 <= n_counted;
 }
 
 /* What a block takes at a time: so many x of a chunk if x are contiguous, else so many lines (one

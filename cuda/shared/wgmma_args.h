@@ -23,11 +23,11 @@ typedef struct ws_wgmma_operand {
 } ws_wgmma_operand;
 
 /* Products of slices: the scales of row i of product b are at of_m[b * pitch_m + i], of column j at
- * of_n[b * pitch_n + j], likewise those of groups (slice_args.h; pitch 0: the operand is the same
+ * of_n[b * pitch_n + j], likewise those of groups and lists (slice_args.h; pitch 0: the operand is the same
  * in all products). */
 typedef struct ws_wgmma_scales {
-  const int32_t *of_m, *of_n, *groups_m, *groups_n;
-  int64_t pitch_m, pitch_n, groups_pitch_m, groups_pitch_n;
+  const int32_t *of_m, *of_n, *groups_m, *groups_n, *listed_m, *listed_n;
+  int64_t pitch_m, pitch_n, groups_pitch_m, groups_pitch_n, listed_pitch_m, listed_pitch_n;
   const ws_slice_state *state_m, *state_n;
   int64_t n_m, n_n; /* how many rows, and columns, the states count (ws_slice_operand) */
 } ws_wgmma_scales;

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import wsgemm
 import wsgemm_fakes as fakes
+from wsgemm._grouped import describe_groups
+from wsgemm._plans import way_of
 from wsgemm_fakes import faked_cupy, faked_jax, faked_torch, gpu  # noqa: F401  (fixtures)
 
 TYPES = [np.float16, np.float32, np.float64, np.complex64, np.complex128]
@@ -141,9 +143,36 @@ def test_fakes_refused(gpu, torch):
     with pytest.raises(ValueError, match="share memory"):
         x = np.ones((1, 4, 4), np.float32)
         wsgemm.grouped_matmul(fakes.Tensor(x[0].copy()), fakes.Tensor(x), [4], fakes.Tensor(x[0]))
-    gpu.device_of = lambda address: int(address == ends.ctypes.data)
+    elsewhere = ends.astype(np.int32)
+    gpu.device_of = lambda address: int(address == elsewhere.ctypes.data)
     with pytest.raises(ValueError, match="offsets lies on GPU 1"):
-        wsgemm.grouped_matmul(*on_gpu, fakes.Tensor(ends))
+        wsgemm.grouped_matmul(*on_gpu, fakes.ndarray(elsewhere))
+
+
+@pytest.mark.parametrize("form", ["m", "n", "k"])
+def test_fakes_again(gpu, torch, form):
+    """The short way has the numbers of host memory, other arrays' too, and leaves alone what has something to copy or to refuse."""
+    put = fakes.Tensor
+    shapes = {"m": ((6, 4), (2, 4, 4)), "n": ((2, 6, 4), (4, 5)), "k": ((6, 4), (4, 5))}[form]
+    ends = np.array([1, {"m": 6, "n": 5, "k": 4}[form]])
+    for _ in range(3):
+        a, b = (drawn(shape, np.float32, "C") for shape in shapes)
+        expected = wsgemm.grouped_matmul(a, b, ends)
+        x, y, z = put(a), put(b), put(ends.copy())
+        way = way_of(x)
+        assert np.array_equal(way.grouped(x, y, z, None, 1, 0, None, describe_groups).array, expected)
+        old = drawn(expected.shape, np.float32, "C")
+        out = put(old.copy())
+        assert way.grouped(x, y, z, out, 2, 3, None, describe_groups) is out
+        assert np.array_equal(out.array, wsgemm.grouped_matmul(a, b, ends, old, 2, 3))
+    assert len(way.group_plans) == 2
+    leaves = [
+        (x, y, z, None, np.float64(1), 0), (x, y, z, None, 1, 1), (x, y, z, put(np.ones((3, 3), np.float32)), 1, 0),
+        (x, y, put(ends.astype(np.int16)), None, 1, 0), (x, y, put(np.repeat(ends, 2)[::2]), None, 1, 0), (x, y, ends, None, 1, 0),
+        (x, y, z, put(a) if form == "k" else x, 1, 0), (put(a.astype(np.float64)), y, z, None, 1, 0),
+    ]  # fmt: skip
+    for given in leaves:
+        assert way.grouped(*given, None, describe_groups) is None
 
 
 def test_fakes_without_elements(gpu, torch):

@@ -2,6 +2,7 @@
 
 import functools
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -177,3 +178,68 @@ def test_handles_of_streams_are_not_kept_without_end(gpu, torch, monkeypatch):  
     for stream in range(2, 300):
         assert handle.on_stream(stream) is handle.on_stream(stream)
     assert len(handle._on_streams) <= 64
+
+
+# ---- CuPy, as far as its arrays are looked at ------------------------------------------------------------------------------------
+
+
+class Array:
+    """Of cupy.ndarray what the short ways ask for, in host memory, where the library then multiplies."""
+
+    def __init__(self, shape, dtype, array=None):
+        self.array = np.zeros(shape, dtype) if array is None else array
+        self.data = SimpleNamespace(ptr=self.array.ctypes.data, device_id=0)
+
+    shape = property(lambda self: self.array.shape)
+    strides = property(lambda self: self.array.strides)
+    dtype = property(lambda self: self.array.dtype)
+
+
+@pytest.fixture(params=["C", "ctypes"])
+def of_cupy(request, monkeypatch):
+    current = SimpleNamespace(device=0, ptr=0)
+    cuda = SimpleNamespace(device=SimpleNamespace(get_device_id=lambda: current.device), get_current_stream=lambda: current)
+    monkeypatch.setattr(_plans._streams, "require_gpu_backend", lambda: None)
+    monkeypatch.setattr(wsgemm.default_handle, "_on_streams", {1: wsgemm.Handle(), 5: wsgemm.Handle()})
+    if request.param == "ctypes":
+        monkeypatch.setattr(_plans, "_calls", lambda: None)
+    way = _plans.CupyWay(SimpleNamespace(ndarray=Array, cuda=cuda))
+    if request.param == "C" and not way.is_in_c:
+        pytest.skip("wsgemm._calls is not built, or not for this Python")
+    return way, current
+
+
+def of_numbers(array):
+    return Array(None, None, array)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_cupy_arrays(of_cupy, dtype):
+    way, current = of_cupy
+    rng = np.random.default_rng(7)
+    for shape_a, shape_b in (((3, 4), (4, 5)), ((3, 4), (4,)), ((2, 3, 4), (2, 4, 5)), ((4, 3), (4, 5))):
+        for current.ptr in (0, 5):
+            a, b = (integer_array(rng, shape, dtype) for shape in (shape_a, shape_b))
+            a = a.T if shape_a == (4, 3) else a
+            result = way.matmul(of_numbers(a), of_numbers(b), None, 1, 0, None, None, None, False)
+            assert type(result) is Array
+            np.testing.assert_array_equal(result.array, a @ b)
+            old = integer_array(rng, result.shape, dtype)
+            out = of_numbers(old.copy())
+            assert way.matmul(of_numbers(a), of_numbers(b), out, 2, 3, None, None, None, False) is out
+            np.testing.assert_array_equal(out.array, 2 * (a @ b) + 3 * old)
+
+
+def test_what_has_no_plan_of_cupy(of_cupy):
+    way, current = of_cupy
+    x = of_numbers(np.ones((4, 4), np.float32))
+    strange = of_numbers(np.ones((4, 4), np.float32))
+    strange.data = SimpleNamespace(ptr="nowhere", device_id=0)
+    for a, b, out in ((x, x.array, None), (x, x, x), (x, of_numbers(np.ones((4, 4))), None), (x, of_numbers(np.ones((1,) * 7)), None)):
+        assert way.matmul(a, b, out, 1, 0, None, None, None, False) is None
+    if way.is_in_c:
+        assert way.matmul(x, strange, None, 1, 0, None, None, None, False) is None
+    x.data.device_id = 1
+    assert way.matmul(x, x, None, 1, 0, None, None, None, False) is None
+    x.data.device_id = current.device = 0
+    assert way.matmul(x, x, None, 1, 0, None, None, None, False) is not None

@@ -62,3 +62,12 @@ def test_no_result_is_any():
         for name, value in vars(kind).items():
             if isinstance(value, property) and not name.startswith("_"):
                 assert "Any" not in value.fget.__annotations__["return"], (kind, name)
+
+
+def test_docstrings_fit_a_terminal():
+    objects = [getattr(wsgemm, name) for name in wsgemm.__all__]
+    objects += [member for x in objects if inspect.isclass(x) for name, member in vars(x).items() if not name.startswith("_")]
+    for x in objects:
+        # of a number or a name the documents are its class's
+        lines = (inspect.getdoc(x) or "").splitlines() if callable(x) or isinstance(x, property) else []
+        assert all(len(line) <= 100 for line in lines), x

@@ -47,10 +47,11 @@ class TuningResult:
         before_us: median time of the library's built-in choice, in microseconds; 0: not measured.
         after_us: the same of what is kept; before_us, if nothing better was found.
         gain: before_us / after_us; 1 if nothing was measured.
-        before, after: the built-in choice and what is kept, as "row=sgemm_avx512_32x12 policy=steal ..."; "" if there is nothing to
-            choose for this shape.
+        before, after: the built-in choice and what is kept, as "row=sgemm_avx512_32x12 policy=steal
+            ..."; "" if there is nothing to choose for this shape.
         n_measured: candidates that were measured.
-        n_refused: candidates that could not run, or whose result had other bits; none of them is ever kept.
+        n_refused: candidates that could not run, or whose result had other bits; none of them is ever
+            kept.
         interrupted: whether the search was stopped before its end.
     """
 
@@ -77,11 +78,13 @@ class TuningStep:
         best: the fastest candidate so far.
         best_us, built_in_us: median times of it and of the built-in choice so far; 0: none yet.
         model: predicted time of the candidate, in parts of the built-in choice's.
-        candidate_idx, n_candidates: which of how many candidates, from 0; the built-in choice is the first.
+        candidate_idx, n_candidates: which of how many candidates, from 0; the built-in choice is the
+            first.
         n_survivors: how many survivors there are, the built-in choice among them.
         round: how often the slower half was given up, then the blocks in which a survivor is confirmed.
         elapsed_ms, budget_ms: of this shape, in milliseconds.
-        noise: a quarter of the built-in choice's times so far differ from their median by more than this part of it.
+        noise: a quarter of the built-in choice's times so far differ from their median by more than
+            this part of it.
     """
 
     shape: Shape
@@ -119,8 +122,9 @@ def autotune(
     exhaustive: bool = False,
     handle: Handle | None = None,
 ) -> list[TuningResult]:
-    """Measures, shape by shape, which kernel row, tile, COARSE_FACTOR, policy and blocking multiplies fastest here, and keeps it: in this
-    process at once, and in a file for later ones. Products of shapes near to these (a factor of 1.4 in all) are then done so.
+    """Measures, shape by shape, which kernel row, tile, COARSE_FACTOR, policy and blocking multiplies
+    fastest here, and keeps it: in this process at once, and in a file for later ones. Products of
+    shapes near to these (a factor of 1.4 in all) are then done so.
 
     No bit of a result changes. Operands of random numbers are made for the time of the call.
 
@@ -130,36 +134,45 @@ def autotune(
     ((96, 200, 64), 1.0)
 
     Args:
-        shapes: (m, n, k), or several of them: of products of an m x k by a k x n array, both in C order. Level 3 takes those of them
-            that the routine has: m and n, or for syrk and its kin n and k.
-        routine: "sgemm", "dgemm", "cgemm", "zgemm", "hgemm" (float16) or "bgemm" (bfloat16), or the arrays' dtype (also torch's); or
-            "ssymm", "dsyrk", "cher2k", "zgemmtr", "strmm", "dtrsm", ...: of C-ordered arrays; trmm and trsm overwrite b.
-        ops: two letters, for both operands: "N" as it is, "T" the transpose of a C-ordered array (a.T), "C" its conjugate. Of Level 3
-            the first is trans, both are gemmtr's.
+        shapes: (m, n, k), or several of them: of products of an m x k by a k x n array, both in C
+            order. Level 3 takes those of them that the routine has: m and n, or for syrk and its kin n
+            and k.
+        routine: "sgemm", "dgemm", "cgemm", "zgemm", "hgemm" (float16) or "bgemm" (bfloat16), or the
+            arrays' dtype (also torch's); or "ssymm", "dsyrk", "cher2k", "zgemmtr", "strmm", "dtrsm",
+            ...: of C-ordered arrays; trmm and trsm overwrite b.
+        ops: two letters, for both operands: "N" as it is, "T" the transpose of a C-ordered array (a.T),
+            "C" its conjugate. Of Level 3 the first is trans, both are gemmtr's.
         side, lower: of Level 3, as symm's.
         device: the number of a GPU, as the CUDA driver counts; None: the CPU.
         math: numerics class, as of Handle; None: the handle's.
-        beta: of alpha * op(A) @ op(B) + beta * C, a real number. What half precision on a GPU has for one other than 0 is kept apart:
-            it serves such products, and those with an epilogue of more than a bias and ReLU.
-        budget_ms: milliseconds for each shape; None: 80 on a GPU, 1000 on the CPU; 0: nothing is measured or kept.
+        beta: of alpha * op(A) @ op(B) + beta * C, a real number. What half precision on a GPU has for
+            one other than 0 is kept apart: it serves such products, and those with an epilogue of more
+            than a bias and ReLU.
+        budget_ms: milliseconds for each shape; None: 80 on a GPU, 1000 on the CPU; 0: nothing is
+            measured or kept.
         seed: of the operands, and of the order in which candidates take turns.
-        file: where it is kept; None: the user's file (tuning_file()); "": nowhere, it is for this process only.
-        progress: True draws a line on stderr, if that is a terminal; a function is called with a TuningStep after each measurement,
-            and stops all if what it returns is true. It must not call this package.
-        exhaustive: measures every candidate, once whatever the budget (but 0), and up to five times while it lasts.
-        handle: threads, policy, kernel and invariant mode of the products; what it forces is not tuned. None: the default handle.
+        file: where it is kept; None: the user's file (tuning_file()); "": nowhere, it is for this
+            process only.
+        progress: True draws a line on stderr, if that is a terminal; a function is called with a
+            TuningStep after each measurement, and stops all if what it returns is true. It must not
+            call this package.
+        exhaustive: measures every candidate, once whatever the budget (but 0), and up to five times
+            while it lasts.
+        handle: threads, policy, kernel and invariant mode of the products; what it forces is not tuned.
+            None: the default handle.
 
     Returns:
         A TuningResult for each shape; fewer if `progress` stopped the search.
 
-    Ctrl-C, and what `progress` raises, stops the search after the measurement that is running; what was found is kept, then the exception
-    is raised.
+    Ctrl-C, and what `progress` raises, stops the search after the measurement that is running; what was
+    found is kept, then the exception is raised.
 
     Raises:
         TypeError: a type, or a shape that is none.
         ValueError: ops, math, beta, or a routine that does not exist.
-        WsgemmError: an argument out of its range (INVALID_VALUE), no memory (ALLOC_FAILED), no such GPU (NO_DEVICE), or (FILE_ERROR) what
-            was found is in force, but cannot be written to the file. Shapes before it are kept.
+        WsgemmError: an argument out of its range (INVALID_VALUE), no memory (ALLOC_FAILED), no such GPU
+            (NO_DEVICE), or (FILE_ERROR) what was found is in force, but cannot be written to the file.
+            Shapes before it are kept.
     """
     wanted = _shapes(shapes)
     code, level3 = _routine_codes(routine)
@@ -195,13 +208,15 @@ def autotune(
 
 
 def tuning_file() -> str | None:
-    """The name of the user's file, which the library reads when it is first used: that of WSGEMM_TUNE, else wsgemm/tuning in
-    $XDG_CACHE_HOME or in ~/.cache; None: there is none (WSGEMM_TUNE=off)."""
+    """The name of the user's file, which the library reads when it is first used: that of WSGEMM_TUNE,
+    else wsgemm/tuning in $XDG_CACHE_HOME or in ~/.cache; None: there is none (WSGEMM_TUNE=off).
+    """
     return os.fsdecode(_lib.written(_lib.library.wsgemm_tuning_file)) or None
 
 
 def tuning_lines(file: str | os.PathLike[str] | None = None) -> list[str]:
-    """The valid lines of a tuning file, one for each shape, whatever machine they are of: text that import_tuning() takes.
+    """The valid lines of a tuning file, one for each shape, whatever machine they are of: text that
+    import_tuning() takes.
 
     Args:
         file: None: the user's. A file that is not there has no lines, nor has one that cannot be read.
@@ -221,7 +236,8 @@ def import_tuning(lines: str | Iterable[str], file: str | os.PathLike[str] | Non
         How many were valid.
 
     Raises:
-        WsgemmError: there are lines, but none is valid (INVALID_VALUE), or the file cannot be written (FILE_ERROR).
+        WsgemmError: there are lines, but none is valid (INVALID_VALUE), or the file cannot be written
+            (FILE_ERROR).
     """
     text = lines if isinstance(lines, str) else "\n".join(line.rstrip("\n") for line in lines)
     count = ctypes.c_int()

@@ -43,17 +43,20 @@ def gemm(
 
     Args:
         alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 never reads it.
-        a, b: 2-D, of one type; op(a) is (m, k), op(b) is (k, n). In place of an array, what prepack() has made of it.
+        a, b: 2-D, of one type; op(a) is (m, k), op(b) is (k, n). In place of an array, what prepack()
+            has made of it.
         c: (m, n), of the same type, or of one that matmul's `out` may have; the result is of c's type.
         trans_a, trans_b: 0: op(x) = x; 1: x transposed; 2: x transposed and conjugated.
-        overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left as it is.
+        overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left
+            as it is.
         activation, bias, residual, out_scale, column_sums: as for matmul.
         handle: as for matmul.
 
     Arrays in GPU memory are taken as by matmul.
 
     Returns:
-        `c` if it is overwritten, else a new Fortran-ordered array, as SciPy's functions do; on a GPU a C-ordered one.
+        `c` if it is overwritten, else a new Fortran-ordered array, as SciPy's functions do; on a GPU a
+        C-ordered one.
 
     Raises:
         TypeError, ValueError, OverflowError, WsgemmError: as matmul does.
@@ -135,7 +138,7 @@ def _typed(letter: str, what: str = "") -> Any:
         return _gemm(letter, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle)
 
     typed_gemm.__name__ = typed_gemm.__qualname__ = f"{letter}gemm"
-    typed_gemm.__doc__ = f"gemm() for {what or LETTERS[letter]} matrices only; any other type is a TypeError."
+    typed_gemm.__doc__ = f"gemm() for {what or LETTERS[letter]} matrices only;\nany other type is a TypeError."
     return typed_gemm
 
 

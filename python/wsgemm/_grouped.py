@@ -13,12 +13,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _lib
-from ._arrays import Array, Kind, address, as_array, check_out, element_strides, kind_of, locate, may_share, needs_out, scalars_of
+from ._arrays import (
+    Array,
+    Kind,
+    address,
+    as_array,
+    check_out,
+    element_strides,
+    kind_of,
+    kind_of_result,
+    locate,
+    may_share,
+    needs_out,
+    scalars_of,
+)
 from ._device import Argument, View, argument, c_strides
 from ._device_product import Operands, arguments, check_device_out
 from ._device_product import may_share as views_may_share
 from ._handle import Handle, pointer_of
 from ._layout import leading
+from ._plans import way_of
 
 
 class Form(NamedTuple):
@@ -48,20 +62,23 @@ def grouped_matmul(
     *,
     handle: Handle | None = None,
 ) -> Any:
-    """The products of groups of rows, or columns, each with a matrix of its own: alpha * (a[g] @ b[g]) + beta * out[g].
+    """The products of groups of rows, or columns, each with a matrix of its own: alpha * (a[g] @ b[g]) +
+    beta * out[g].
 
     Args:
         a, b: arrays of one type, as matmul takes them. What they are by their dimensions:
 
-            - (m, k) and (groups, k, n): group g is rows offsets[g - 1] .. offsets[g] - 1 of `a` and of the result (m, n), as of
-              tokens that are sorted by their experts;
+            - (m, k) and (groups, k, n): group g is rows offsets[g - 1] .. offsets[g] - 1 of `a` and of
+              the result (m, n), as of tokens that are sorted by their experts;
             - (groups, m, k) and (k, n): group g is these columns of `b` and of the result (m, n);
-            - (m, k) and (k, n): group g is these columns of `a` and rows of `b`; the result is (groups, m, n), as of the
-              gradient of the experts' weights.
-        offsets: where each group ends, the first one beginning at 0: whole numbers that do not decrease, (groups,). Groups may
-            be empty. Of arrays on a GPU: in host memory, or int32 or int64 on that GPU.
-        out: where the result goes: of the result's type and shape (of half-precision operands also another half precision, or
-            float32), without overlap with `a` or `b`. What lies behind the last offset stays as it is.
+            - (m, k) and (k, n): group g is these columns of `a` and rows of `b`; the result is (groups,
+              m, n), as of the gradient of the experts' weights.
+        offsets: where each group ends, the first one beginning at 0: whole numbers that do not
+            decrease, (groups,). Groups may be empty. Of arrays on a GPU: in host memory, or int32 or
+            int64 on that GPU.
+        out: where the result goes: of the result's type and shape (of half-precision operands also
+            another half precision, or float32), without overlap with `a` or `b`. What lies behind the
+            last offset stays as it is.
         alpha, beta, handle: as in matmul.
 
     Returns:
@@ -69,14 +86,21 @@ def grouped_matmul(
 
     Raises:
         TypeError, OverflowError: as matmul.
-        ValueError: shapes do not fit, offsets decrease or exceed the array, out overlaps an operand, or beta without out.
+        ValueError: shapes do not fit, offsets decrease or exceed the array, out overlaps an operand, or
+            beta without out.
         WsgemmError: the library could not do it.
 
-    Offsets on a GPU are read there, when the product begins: the call returns at once, and a graph that it is captured into may
-    be replayed with other offsets. A group whose end lies before its beginning, or beyond the array, is left out. The library
-    has this for half precision on compute capability 9.0 where C-ordered matrices, and transposes of what is ragged along k,
-    begin at multiples of 16 bytes (wsgemm_gemm_grouped in wsgemm.h); for all else it raises WsgemmError (NOT_SUPPORTED).
+    Offsets on a GPU are read there, when the product begins: the call returns at once, and a graph that
+    it is captured into may be replayed with other offsets. A group whose end lies before its beginning,
+    or beyond the array, is left out. The library has this for half precision on compute capability 9.0
+    where C-ordered matrices, and transposes of what is ragged along k, begin at multiples of 16 bytes
+    (wsgemm_gemm_grouped in wsgemm.h); for all else it raises WsgemmError (NOT_SUPPORTED).
     """
+    way = None if type(a) is np.ndarray else way_of(a)
+    if way is not None and not way.is_recorded(a, b, out):
+        done = way.grouped(a, b, offsets, out, alpha, beta, handle, describe_groups)
+        if done is not None:
+            return done
     with ExitStack() as closing:
         found = arguments({"a": a, "b": b, "out": out}, ("out",))
         ends = argument("offsets", offsets)
@@ -131,7 +155,9 @@ def _check_ends(ends: Array, total: int) -> None:
 
 
 class Place(NamedTuple):
-    """Matrices in memory: the first one's address, whether they are row-major, leading dimension, stride from one to the next."""
+    """Matrices in memory: the first one's address, whether they are row-major, leading dimension, stride
+    from one to the next.
+    """
 
     address: int
     is_by_rows: bool
@@ -179,26 +205,28 @@ def _call(pointer: int | None, desc: _lib.GroupedDesc) -> None:
     _lib.check(_lib.library.wsgemm_gemm_grouped(pointer, ctypes.byref(desc)))
 
 
-def planned(a: View, b: View, n_groups: int, itemsize: int) -> tuple[tuple[int, ...], _lib.GroupedDesc] | None:
-    """(the shape of a new C-ordered result, the descriptor but for all addresses) of arrays on a GPU, offsets there, too; None: the
-    long way says what is wrong, or has something to copy."""
-    try:
-        kind = kind_of(a, b)
-        form = _form_of(len(a.shape), len(b.shape))
-        shape = _shape_of(a.shape, b.shape, form, n_groups)
-    except (TypeError, ValueError):
-        return None
-    out = View(a.dtype, shape, c_strides(shape), 0)
+def describe_groups(
+    a: View, b: View, out: View | None, ends: View, alpha: complex, beta: complex
+) -> tuple[Kind, _lib.GroupedDesc, tuple[int, ...]]:
+    """(the operands' kind, the descriptor, the result's shape) of arrays on a GPU, whose addresses do not
+    count, as they are; what needs a copy, or is wrong, is a ValueError or a TypeError.
+    """
+    kind = kind_of(a, b)
+    _check_ends_view(ends)
+    form = _form_of(len(a.shape), len(b.shape))
+    n_groups = ends.shape[0]
+    shape = _shape_of(a.shape, b.shape, form, n_groups)
+    view = View(a.dtype, shape, c_strides(shape), 0) if out is None else out
+    kind_c = kind if out is None else kind_of_result(kind, a, out.dtype, "out")
     by_rows = form.ragged is not _lib.Ragged.RAGGED_N
-    at_a, at_b, at_c = _place_of(a, form.ragged is _lib.Ragged.RAGGED_M), _place_of(b, by_rows), _place_of(out, by_rows)
-    if at_a is None or at_b is None or at_c is None or n_groups == 0:
-        return None
-    if any(x.is_empty or x.is_conjugated or min(x.strides or (0,)) < 0 for x in (a, b, out)):
-        return None
-    places = (at_a, at_b, at_c)
+    at_a, at_b, at_c = _place_of(a, form.ragged is _lib.Ragged.RAGGED_M), _place_of(b, by_rows), _place_of(view, by_rows)
+    if view.shape != shape or at_a is None or at_b is None or at_c is None:
+        raise ValueError("the long way copies, or says what is wrong")
     sizes = (a.shape[-2], b.shape[-1], a.shape[-1])
-    ends = Ends(0, itemsize, n_groups)
-    return shape, _describe(kind, kind, form, sizes, places, ends, scalars_of(kind, 1, 0))
+    described = _describe(
+        kind, kind_c, form, sizes, (at_a, at_b, at_c), Ends(0, ends.dtype.itemsize, n_groups), scalars_of(kind, alpha, beta)
+    )
+    return kind, described, shape
 
 
 # ---- in host memory ----------------------------------------------------------------------------------------------------------
@@ -287,13 +315,17 @@ def _on_device(ops: Operands, offsets: Any, alpha: complex, beta: complex, handl
 
 def _ends_view(ops: Operands, offsets: Argument) -> View:
     view = ops.view(offsets)
+    _check_ends_view(view)
+    return view
+
+
+def _check_ends_view(view: View) -> None:
     if len(view.shape) != 1:
         raise ValueError(f"offsets has {len(view.shape)} dimensions; it must have 1")
     if view.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         raise TypeError(f"offsets is {view.dtype.name}; on a GPU it must be int32 or int64")
     if not (view.is_contiguous and view.is_aligned):
         raise ValueError(f"offsets has strides {view.strides}; on a GPU it must be contiguous")
-    return view
 
 
 def _device_place(ops: Operands, x: Argument, view: View, out: View, by_rows: bool) -> tuple[View, Place]:

@@ -74,31 +74,36 @@ def _workspace_of(array: Any) -> _Workspace:
 
 
 class Handle(_lib.StaysHere):
-    """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``. Streams are none of them: see matmul.
+    """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``. Streams are none of them: see
+    matmul.
 
     Args:
-        threads: most threads that a call may use; 0: as many as the machine allows (affinity, cgroup quota,
-            WSGEMM_NUM_THREADS).
-        policy: who works on which tile: "auto", "fixed_work", "fixed_blocks" or "steal"; on a GPU also "clc" or "foreach".
+        threads: most threads that a call may use; 0: as many as the machine allows (affinity, cgroup
+            quota, WSGEMM_NUM_THREADS).
+        policy: who works on which tile: "auto", "fixed_work", "fixed_blocks" or "steal"; on a GPU also
+            "clc" or "foreach".
         coarse_factor: neighbouring tiles of one work item, 1 to 64; 0: chosen per call.
-        kernel: names of kernel rows to force (see kernels()): one, or several for different element types; None: automatic.
+        kernel: names of kernel rows to force (see kernels()): one, or several for different element
+            types; None: automatic.
         math: numerics class: "default", "pedantic" or "tf32".
-        invariant: whether a row of a product has the same bits in a matrix of any height, alone, and in a stack; None: as
-            WSGEMM_INVARIANT says, else not. See wsgemm_set_invariant in wsgemm.h.
+        invariant: whether a row of a product has the same bits in a matrix of any height, alone, and in
+            a stack; None: as WSGEMM_INVARIANT says, else not. See wsgemm_set_invariant in wsgemm.h.
         workspace: memory for the products on a GPU; None: the library's own. See the attribute.
-        devices: GPUs that products of host arrays are computed on: "all", or their numbers, such as (0, 1); (): none; None: as
-            WSGEMM_OFFLOAD says, else none. See docs/offload.md.
-        offload: "always", or "auto": only where the model says that the GPUs are faster than the CPU; None: as WSGEMM_OFFLOAD says,
-            else always.
+        devices: GPUs that products of host arrays are computed on: "all", or their numbers, such as (0,
+            1); (): none; None: as WSGEMM_OFFLOAD says, else none. See docs/offload.md.
+        offload: "always", or "auto": only where the model says that the GPUs are faster than the CPU;
+            None: as WSGEMM_OFFLOAD says, else always.
 
-    All are attributes too, which can be read and set at any time and from any thread; a call takes what it finds when it begins.
-    A handle can be neither copied nor pickled, but for the default one, which is each process's own.
+    All are attributes too, which can be read and set at any time and from any thread; a call takes what
+    it finds when it begins. A handle can be neither copied nor pickled, but for the default one, which
+    is each process's own.
 
     Raises:
         TypeError: workspace lies in host memory.
         ValueError: an unknown policy or math, or a workspace that is read-only or not contiguous.
-        WsgemmError: a number out of range, or a kernel row that does not exist (INVALID_VALUE) or that this machine cannot run
-            (NOT_SUPPORTED); a workspace that is badly aligned (INVALID_VALUE) or no memory of a GPU (INVALID_POINTER).
+        WsgemmError: a number out of range, or a kernel row that does not exist (INVALID_VALUE) or that
+            this machine cannot run (NOT_SUPPORTED); a workspace that is badly aligned (INVALID_VALUE)
+            or no memory of a GPU (INVALID_POINTER).
     """
 
     __slots__ = ("pointer", "_kernels", "_workspace", "_on_streams", "_progress", "__weakref__")
@@ -222,8 +227,9 @@ class Handle(_lib.StaysHere):
         self._set("offload", _choice(OFFLOADS, value, "offload"))
 
     def set_progress(self, function: Callable[[float], object] | None) -> None:
-        """Has a function called now and then during products of host arrays on GPUs, on the calling thread, with the share that is
-        done, 0 to 1; None: none. It must not multiply. What it raises is printed and forgotten (sys.unraisablehook).
+        """Has a function called now and then during products of host arrays on GPUs, on the calling thread,
+        with the share that is done, 0 to 1; None: none. It must not multiply. What it raises is printed and
+        forgotten (sys.unraisablehook).
         """
 
         def call(_: Any, done: float) -> None:
@@ -253,24 +259,27 @@ class Handle(_lib.StaysHere):
 
     @property
     def workspace(self) -> object:
-        """The array that products on a GPU keep slices, copies and partial sums in; None: they use the library's own memory.
+        """The array that products on a GPU keep slices, copies and partial sums in; None: they use the
+        library's own memory.
 
         >>> import wsgemm
         >>> wsgemm.Handle().workspace is None
         True
 
-        On GPUs of compute capability 9.0 large float32 and complex64 products cut their operands into slices first. Each product that
-        is captured into a graph needs memory of its own for that, which the library has for the first one; others would be made of
-        multiply-adds, slower and with other bits. With a workspace they are not: allocate one before the capture, of the bytes that
-        workspace_size() says.
+        On GPUs of compute capability 9.0 large float32 and complex64 products cut their operands into
+        slices first. Each product that is captured into a graph needs memory of its own for that, which the
+        library has for the first one; others would be made of multiply-adds, slower and with other bits.
+        With a workspace they are not: allocate one before the capture, of the bytes that workspace_size()
+        says.
 
-        Set it to a contiguous array on a GPU, of any type and library, aligned to 256 bytes (an empty one is as none), or to None.
-        It belongs to that GPU: products on another do without. No two calls that may run at the same time (on two streams, in two
-        graphs, by two threads) may share it, nor any array of theirs share memory with it: give each its own, in a handle of its own.
-        The calls are not ordered with its library's work, unless they are on the same stream. The handle keeps the array; whoever sets
-        another, or lets the handle go, sees to it that the memory is put to no other use before the calls have ended on the GPU, and
-        keeps it himself as long as a graph is replayed. One that is too small makes products slower: see wsgemm_set_workspace in
-        wsgemm.h.
+        Set it to a contiguous array on a GPU, of any type and library, aligned to 256 bytes (an empty one
+        is as none), or to None. It belongs to that GPU: products on another do without. No two calls that
+        may run at the same time (on two streams, in two graphs, by two threads) may share it, nor any array
+        of theirs share memory with it: give each its own, in a handle of its own. The calls are not ordered
+        with its library's work, unless they are on the same stream. The handle keeps the array; whoever
+        sets another, or lets the handle go, sees to it that the memory is put to no other use before the
+        calls have ended on the GPU, and keeps it himself as long as a graph is replayed. One that is too
+        small makes products slower: see wsgemm_set_workspace in wsgemm.h.
 
         Raises (when it is set):
             TypeError: it lies in host memory.
@@ -290,8 +299,8 @@ class Handle(_lib.StaysHere):
         self._on_streams = {}
 
     def fallback_count(self, device: int = 0) -> int:
-        """For how many rows and columns of float32 and complex64 products on a GPU the first slices would not do so far; see
-        wsgemm_get_fallback_count in wsgemm.h.
+        """For how many rows and columns of float32 and complex64 products on a GPU the first slices would not
+        do so far; see wsgemm_get_fallback_count in wsgemm.h.
 
         Raises:
             WsgemmError: device is negative, or the GPU cannot be asked.
@@ -311,9 +320,9 @@ class Handle(_lib.StaysHere):
     def on_stream(self, stream: int) -> Handle:
         """The handle of products with these settings on a CUDA stream.
 
-        A stream is a setting of a C handle, so that two threads could not set it on one that they share. So each stream has a
-        handle of its own, which nobody sets anything on once it is made, and which goes when a setting of this one changes. A
-        caller keeps a reference until the call has returned.
+        A stream is a setting of a C handle, so that two threads could not set it on one that they share. So
+        each stream has a handle of its own, which nobody sets anything on once it is made, and which goes
+        when a setting of this one changes. A caller keeps a reference until the call has returned.
         """
         made = self._on_streams
         handle = made.get(stream)
@@ -361,7 +370,8 @@ def on_stream(settings: Handle | None, stream: int) -> Handle:
 
 
 def set_pinned_limit(n_bytes: int) -> None:
-    """The most pinned memory that the library keeps for copies between host arrays and GPUs, of all GPUs together; 1 GiB by default.
+    """The most pinned memory that the library keeps for copies between host arrays and GPUs, of all GPUs
+    together; 1 GiB by default.
 
     Args:
         n_bytes: with fewer than 16 MiB a GPU, products of pageable arrays stay on the CPU.
@@ -377,7 +387,8 @@ def set_pinned_limit(n_bytes: int) -> None:
 
 @contextlib.contextmanager
 def num_threads(n: int) -> Iterator[None]:
-    """Limits the threads of calls made by this Python thread inside the ``with`` block, on top of the handle's own limit.
+    """Limits the threads of calls made by this Python thread inside the ``with`` block, on top of the
+    handle's own limit.
 
     Args:
         n: most threads, the calling one included; 0: no limit.

@@ -24,13 +24,16 @@ def config() -> dict[str, str]:
 
 
 def machine() -> dict[str, str]:
-    """What the library found here: CPU features, caches, thread count and why, WSGEMM_* variables in force or ignored."""
+    """What the library found here: CPU features, caches, thread count and why, WSGEMM_* variables in force
+    or ignored.
+    """
     return _lib.text(_lib.library.wsgemm_machine)
 
 
 def kernels(backend: str = "cpu") -> dict[str, bool]:
-    """The kernel rows for arrays in host memory ("cpu") or GPU memory ("cuda") by name, and whether this machine can run each; of
-    those for GPU memory, whether there is a driver."""
+    """The kernel rows for arrays in host memory ("cpu") or GPU memory ("cuda") by name, and whether this
+    machine can run each; of those for GPU memory, whether there is a driver.
+    """
     library = _lib.library
     return {
         library.wsgemm_kernel_name(row).decode(): bool(library.wsgemm_kernel_usable(row))
@@ -41,18 +44,23 @@ def kernels(backend: str = "cpu") -> dict[str, bool]:
 
 @dataclasses.dataclass(frozen=True)
 class KernelInfo:
-    """What a row of the kernel registry says of its kernel: see kernel_info. A number that a kernel does not have is 0.
+    """What a row of the kernel registry says of its kernel: see kernel_info. A number that a kernel does
+    not have is 0.
 
     Attributes:
         name: what Handle(kernel=...) takes.
         backend: "cpu" or "cuda".
-        family: of the CPU the instruction set; of GPUs "simt", "fma16", "vec", "mma", "mma16", "wgmma", "direct", "flat", "dmma", "ffma", "tf32x2", "tf32x1", "f16x3", "bf16x6", "f16x1".
+        family: of the CPU the instruction set; of GPUs "simt", "fma16", "vec", "mma", "mma16", "wgmma",
+            "direct", "flat", "dmma", "ffma", "tf32x2", "tf32x1", "f16x3", "bf16x6", "f16x1".
         type: the letter of its routine, one of "sdczhb": the type of a and b.
         is_usable: whether this machine can run it; of those for GPU memory, whether there is a driver.
-        bm, bn, bk: the tile of the result (CPU: of registers), and the block of k loaded at once (CPU: the longest one packed).
+        bm, bn, bk: the tile of the result (CPU: of registers), and the block of k loaded at once (CPU:
+            the longest one packed).
         coarse_factor: GPU: a work item is bm x (bn * coarse_factor); CPU: 0, chosen per call.
-        n_stages, n_threads, shared_bytes: GPU: blocks of k in shared memory at once; threads of a block; its shared memory.
-        cluster, cluster_splits: GPU: blocks of a cluster (1: there are no clusters), and parts of k that these sum.
+        n_stages, n_threads, shared_bytes: GPU: blocks of k in shared memory at once; threads of a
+            block; its shared memory.
+        cluster, cluster_splits: GPU: blocks of a cluster (1: there are no clusters), and parts of k
+            that these sum.
         n_slices: of an operand; 0: elements are multiplied whole.
         has_split_k: GPU: several blocks may sum parts of k of one item.
         is_ping_pong: GPU: an item is stored while another one is multiplied.
@@ -121,11 +129,12 @@ def explain(
     *,
     handle: Handle | None = None,
 ) -> dict[str, str]:
-    """How matmul would do this product, without doing it: the library's kernel row, tile, blocking, COARSE_FACTOR, policy and
-    threads, or on a GPU its device and scheduler; under "calls" the number of library calls that a stack takes, and under
-    "copies" which arrays would be copied first.
+    """How matmul would do this product, without doing it: the library's kernel row, tile, blocking,
+    COARSE_FACTOR, policy and threads, or on a GPU its device and scheduler; under "calls" the number of
+    library calls that a stack takes, and under "copies" which arrays would be copied first.
 
-    Arguments and errors are matmul's; a product without elements takes no call and is told by {"calls": "0", "copies": ""}.
+    Arguments and errors are matmul's; a product without elements takes no call and is told by {"calls":
+    "0", "copies": ""}.
     """
     a, record_a = unpacked(a, "a")
     b, record_b = unpacked(b, "b")
@@ -166,16 +175,18 @@ def workspace_size(
     column_sums: Any = None,
     handle: Handle | None = None,
 ) -> int:
-    """Bytes of memory on a GPU that matmul would use with the same arguments, beside the arrays, for all to be done at once: see
-    Handle.workspace. 0: none, as in host memory. A workspace for several products has the most that one of them asks for.
+    """Bytes of memory on a GPU that matmul would use with the same arguments, beside the arrays, for all
+    to be done at once: see Handle.workspace. 0: none, as in host memory. A workspace for several
+    products has the most that one of them asks for.
 
     >>> import numpy as np
     >>> import wsgemm
     >>> wsgemm.workspace_size(np.ones((4, 3)), np.ones((3, 2)))
     0
 
-    Makes no array and no product. A workspace that the handle has already does not matter. Errors are matmul's, but `out` may be left
-    away whatever library the operands are of, and what is wrong with an epilogue in host memory is not told.
+    Makes no array and no product. A workspace that the handle has already does not matter. Errors are
+    matmul's, but `out` may be left away whatever library the operands are of, and what is wrong with an
+    epilogue in host memory is not told.
     """
     epilogue = None
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:

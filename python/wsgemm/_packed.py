@@ -55,8 +55,9 @@ class Packed(_lib.StaysHere):
         side: "a" or "b": the argument whose place it takes.
         nbytes: of its packed form; 0: it has none, and products with it are those with the array.
 
-    It keeps the array, and the memory of the packed form until it is closed, by close() or at the end of a ``with`` block.
-    Neither may change meanwhile. A closed one is refused in products. It can be neither copied nor pickled.
+    It keeps the array, and the memory of the packed form until it is closed, by close() or at the end
+    of a ``with`` block. Neither may change meanwhile. A closed one is refused in products. It can be
+    neither copied nor pickled.
     """
 
     __slots__ = ("_array", "_side", "_trans", "_record", "_is_closed", "__weakref__")

@@ -121,6 +121,64 @@ def _extent(x: View) -> int:
 _UNKNOWN: Any = object()
 
 
+class Plans(dict[Hashable, Any]):
+    """What was planned, by what matters of the arrays; None: there is no short way. All is forgotten when there is too much."""
+
+    def keep(self, key: Hashable, plan: Any) -> Any:
+        if len(self) >= _MOST_PLANS:
+            self.clear()
+        self[key] = plan
+        return plan
+
+
+class GroupPlan(NamedTuple):
+    """Of a product of groups on a GPU, whose offsets lie there, too."""
+
+    desc: bytes  # with addresses to be filled in
+    bytes_a: int  # extents
+    bytes_b: int
+    bytes_c: int
+    misaligned: int
+    misaligned_ends: int
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+
+def planned_groups(
+    a: View, b: View, out: View | None, ends: View, alpha: complex, beta: complex, new: New, describe: Any
+) -> GroupPlan | None:
+    """As planned(); describe: _grouped.describe_groups."""
+    views = [a, b, ends] if out is None else [a, b, ends, out]
+    if any(x.is_empty or x.strides is None or min(x.strides) < 0 for x in views) or not ends.is_contiguous:
+        return None
+    try:
+        kind, desc, shape = describe(a, b, out, ends, alpha, beta)
+    except (TypeError, ValueError, OverflowError):  # the long way says what is wrong, or has something to copy
+        return None
+    of_c = out or View(a.dtype, shape, c_strides(shape), 0)
+    if of_c.is_empty or (out is None and beta != 0) or may_overlap_itself(of_c.shape, of_c.strides or ()):
+        return None
+    unit = kind.itemsize // (2 if kind.is_complex else 1)
+    bits = max(unit, of_c.dtype.itemsize // (2 if kind.is_complex else 1)) - 1
+    return GroupPlan(bytes(desc), _extent(a), _extent(b), _extent(of_c), bits, ends.dtype.itemsize - 1, *new(shape))
+
+
+def call_groups(plan: GroupPlan, a: int, b: int, c: int, ends: int, is_given: bool, pointer: int | None) -> bool:
+    """As _call()."""
+    if (a | b | c) & plan.misaligned or ends & plan.misaligned_ends:
+        return False
+    if is_given:
+        end = c + plan.bytes_c
+        if (a < end and c < a + plan.bytes_a) or (b < end and c < b + plan.bytes_b):
+            return False
+    desc = _lib.GroupedDesc.from_buffer_copy(plan.desc)
+    desc.a, desc.b, desc.c, desc.offsets = a, b, c, ends
+    status = _lib.library.wsgemm_gemm_grouped(pointer, ctypes.byref(desc))
+    if status:
+        _lib.check(status)
+    return True
+
+
 class Way:
     """The short way for the arrays of one library. What it cannot do is None."""
 
@@ -130,13 +188,8 @@ class Way:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.plans: dict[Hashable, Plan | None] = {}
-
-    def keep(self, key: Hashable, plan: Plan | None) -> Plan | None:
-        if len(self.plans) >= _MOST_PLANS:
-            self.plans = {}
-        self.plans[key] = plan
-        return plan
+        self.plans = Plans()
+        self.group_plans = Plans()
 
     def matmul(
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None,
@@ -149,13 +202,23 @@ class Way:
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
     ) -> Any:
         """As wsgemm.matmul."""
-        return self.matmul(a, b, out, alpha, beta, handle) if dtype is None and epilogue is None else None
+        return self.matmul(a, b, out, alpha, beta, handle, None, None, False) if dtype is None and epilogue is None else None
 
     def planned(
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, bias: Any, activation: str | None, is_linear: bool
     ) -> Plan | None:
         """The plan for what matmul() is given."""
         raise NotImplementedError
+
+    def grouped(
+        self, a: Any, b: Any, offsets: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None, describe: Any
+    ) -> Any:
+        """As wsgemm.grouped_matmul, of which describe() is, for a and offsets on a GPU; a is of this way's types."""
+        return None
+
+    def is_recorded(self, *given: Any) -> bool:
+        """Whether the library is to know of what is done to such arrays: gradients, transforms."""
+        return False
 
     def use_c(self, types: tuple[Any, Any], methods: Any, empty: Any, written: Any) -> None:
         """Has wsgemm._calls do what matmul() does, where that is built and knows these arrays."""
@@ -230,6 +293,9 @@ class TorchWay(Way):
             self.is_traced = lambda: compiling() or transformed() is not None
             self.use_c((self.exact[0], self.exact[-1]), (module.Tensor.is_neg, module.Tensor.is_conj), self.empty, self.note)
 
+    def is_recorded(self, *given: Any) -> bool:
+        return self.is_traced() or (self.module.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in given))
+
     def note(self, out: Any) -> None:
         """That it has been written."""
         if not out.is_inference():
@@ -267,7 +333,7 @@ class TorchWay(Way):
                 key = (key, activation, is_linear)
             plan = self.plans.get(key, _UNKNOWN)
             if plan is _UNKNOWN:
-                plan = self.keep(key, self.planned(a, b, out, alpha, beta, bias, activation, is_linear))
+                plan = self.plans.keep(key, self.planned(a, b, out, alpha, beta, bias, activation, is_linear))
             if plan is None:
                 return None
             result = self.empty(*plan.arguments, **plan.keywords) if out is None else out
@@ -284,6 +350,42 @@ class TorchWay(Way):
         if out is not None:
             self.note(out)
         return result
+
+    def grouped(
+        self, a: Any, b: Any, offsets: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None, describe: Any
+    ) -> Any:
+        given = (a, b, offsets) if out is None else (a, b, offsets, out)
+        device = a.get_device()
+        if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS or not a.is_cuda:
+            return None
+        key: Hashable = (alpha, beta)
+        for x in given:
+            if type(x) not in self.exact or x.get_device() != device:
+                return None
+            key = (key, x.shape, x.stride(), x.dtype, device, x.is_conj(), x.is_neg())
+        plan = self.group_plans.get(key, _UNKNOWN)
+        if plan is _UNKNOWN:
+            plan = self.group_plans.keep(key, self.planned_groups(given, alpha, beta, describe))
+        if plan is None:
+            return None
+        result = self.empty(*plan.arguments, **plan.keywords) if out is None else out
+        lent = on_stream(handle, self.stream(device) or LEGACY)
+        at_a, at_b, at_c, at_ends = a.data_ptr(), b.data_ptr(), result.data_ptr(), offsets.data_ptr()
+        if not call_groups(plan, at_a, at_b, at_c, at_ends, out is not None, lent.pointer):
+            return None
+        if out is not None:
+            self.note(out)
+        return result
+
+    def planned_groups(self, given: tuple[Any, ...], alpha: complex, beta: complex, describe: Any) -> GroupPlan | None:
+        views = [self.view(x) for x in given]
+        if any(view is None for view in views) or any(x.is_neg() or x.is_conj() for x in given):
+            return None
+        _streams.require_gpu_backend()
+        keywords = {"dtype": given[0].dtype, "device": given[0].device}
+        a, b, ends, out = [*views, None][:4]
+        assert a is not None and b is not None and ends is not None
+        return planned_groups(a, b, out, ends, alpha, beta, lambda shape: ((shape, c_strides(shape)), keywords), describe)
 
     def product(
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
@@ -336,6 +438,18 @@ class TorchWay(Way):
         return View(dtype, tuple(x.shape), tuple(x.stride()), 0, False, x.is_conj())
 
 
+def _stream_function(module: Any) -> int:
+    """Where the function is by which CuPy's own modules ask for the current stream, a tenth of the time of a Stream object; 0: there
+    is none of that kind."""
+    found: Any = (_attribute(module, "cuda.stream.__pyx_capi__") or {}).get("get_current_stream_ptr")
+    name = b"intptr_t (void)"
+    if found is None or not ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(found), name):
+        return 0
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return get_pointer(found, name) or 0
+
+
 class CupyWay(Way):
     name = "cupy"
     types = ("ndarray",)
@@ -344,7 +458,9 @@ class CupyWay(Way):
         super().__init__(module)
         self.array = module.ndarray
         self.device = module.cuda.device.get_device_id
-        self.stream = module.cuda.get_current_stream
+        current, at = module.cuda.get_current_stream, _stream_function(module)
+        self.stream: Any = ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(at) if at else lambda: current().ptr
+        self.use_c((self.array, self.array), (self.name, self.device, at or current), self.array, None)
 
     def matmul(
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None,
@@ -362,11 +478,11 @@ class CupyWay(Way):
             key = (key, out.shape, out.strides, out.dtype)
         plan = self.plans.get(key, _UNKNOWN)
         if plan is _UNKNOWN:
-            plan = self.keep(key, self.planned(a, b, out, alpha, beta, None, None, False))
+            plan = self.plans.keep(key, self.planned(a, b, out, alpha, beta, None, None, False))
         if plan is None:
             return None
         result = self.array(*plan.arguments) if out is None else out
-        lent = on_stream(handle, self.stream().ptr or LEGACY)
+        lent = on_stream(handle, self.stream() or LEGACY)
         return result if _call(plan, at_a.ptr, at_b.ptr, result.data.ptr, 0, out is not None, lent.pointer) else None
 
     def planned(
@@ -377,6 +493,35 @@ class CupyWay(Way):
             return None
         _streams.require_gpu_backend()
         return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, lambda own: ((own, a.dtype), {}), 0)
+
+
+    def grouped(
+        self, a: Any, b: Any, offsets: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None, describe: Any
+    ) -> Any:
+        given = (a, b, offsets) if out is None else (a, b, offsets, out)
+        if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+            return None
+        key: Hashable = (alpha, beta)
+        device = self.device()
+        for x in given:
+            if type(x) is not self.array or x.data.device_id != device:
+                return None
+            key = (key, x.shape, x.strides, x.dtype)
+        plan = self.group_plans.get(key, _UNKNOWN)
+        if plan is _UNKNOWN:
+            plan = self.group_plans.keep(key, self.planned_groups(given, alpha, beta, describe))
+        if plan is None:
+            return None
+        result = self.array(*plan.arguments) if out is None else out
+        lent = on_stream(handle, self.stream() or LEGACY)
+        places = (a.data.ptr, b.data.ptr, result.data.ptr, offsets.data.ptr)
+        return result if call_groups(plan, *places, out is not None, lent.pointer) else None
+
+    def planned_groups(self, given: tuple[Any, ...], alpha: complex, beta: complex, describe: Any) -> GroupPlan | None:
+        a, b, ends, out = [*(View(x.dtype, x.shape, _in_elements(x), 0) for x in given), None][:4]
+        assert a is not None and b is not None and ends is not None
+        _streams.require_gpu_backend()
+        return planned_groups(a, b, out, ends, alpha, beta, lambda shape: ((shape, given[0].dtype), {}), describe)
 
 
 class JaxWay(Way):
@@ -440,7 +585,7 @@ class NumpyWay(Way):
             key = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, alpha, beta, out.shape, out.strides, out.dtype)
         plan = self.plans.get(key, _UNKNOWN)
         if plan is _UNKNOWN:
-            plan = self.keep(key, self.planned(a, b, out, alpha, beta, None, None, False))
+            plan = self.plans.keep(key, self.planned(a, b, out, alpha, beta, None, None, False))
         if plan is None:
             return None
         result = _empty(*plan.arguments) if out is None else out

@@ -38,8 +38,8 @@ def prepack(
     memory: Any = None,
     handle: Handle | None = None,
 ) -> Packed:
-    """The packed form of an array on a GPU, as an operand of many products: pass what this returns in the array's place, to matmul or
-    gemm.
+    """The packed form of an array on a GPU, as an operand of many products: pass what this returns in the
+    array's place, to matmul or gemm.
 
     >>> import numpy as np
     >>> import wsgemm
@@ -48,32 +48,39 @@ def prepack(
     ...     wsgemm.matmul(x, packed)[0]
     array([3., 3.])
 
-    Large float32 and complex64 products on GPUs of compute capability 9.0 first cut their operands into slices; those of a packed
-    one are there already. The bound of the error is the same. Products so small that slices would not pay may use them for a packed
-    operand, and have other bits then.
+    Large float32 and complex64 products on GPUs of compute capability 9.0 first cut their operands into
+    slices; those of a packed one are there already. The bound of the error is the same. Products so
+    small that slices would not pay may use them for a packed operand, and have other bits then.
 
-    An array in host memory, of other types or sizes, on other GPUs, or for a handle whose products use no slices, has no packed
-    form: what is returned stands for the array alone (nbytes = 0), so that the same program runs everywhere.
+    An array in host memory, of other types or sizes, on other GPUs, or for a handle whose products use
+    no slices, has no packed form: what is returned stands for the array alone (nbytes = 0), so that the
+    same program runs everywhere.
 
     Args:
-        x: what matmul takes as an operand. It must not change while the packed form is in use. On a GPU it must be a matrix that BLAS
-            can express, or a stack of them at equal steps. A stack is packed for products that go through it one matrix after the
-            other, a 1-D array for those with it as a row (side "a") or column.
+        x: what matmul takes as an operand. It must not change while the packed form is in use. On a GPU
+            it must be a matrix that BLAS can express, or a stack of them at equal steps. A stack is
+            packed for products that go through it one matrix after the other, a 1-D array for those
+            with it as a row (side "a") or column.
         side: "a" or "b": which operand of the products it is.
-        trans: trans_a or trans_b of the products by gemm, which x is then given to as it is; 0 for matmul.
-        order: of complex results: "C" (by rows, as those without `out` are), or "F" for an `out` by columns. Real ones may have
-            any.
-        memory: where the packed form goes: a contiguous array on x's GPU, of any type and library, of packed_size() bytes or
-            more, aligned to 256 bytes. None: a new array of x's library, if that is torch, cupy or jax.
-        handle: packed is for products of its numerics class; None: that of the process's default handle.
+        trans: trans_a or trans_b of the products by gemm, which x is then given to as it is; 0 for
+            matmul.
+        order: of complex results: "C" (by rows, as those without `out` are), or "F" for an `out` by
+            columns. Real ones may have any.
+        memory: where the packed form goes: a contiguous array on x's GPU, of any type and library, of
+            packed_size() bytes or more, aligned to 256 bytes. None: a new array of x's library, if that
+            is torch, cupy or jax.
+        handle: packed is for products of its numerics class; None: that of the process's default
+            handle.
 
-    The work goes on the current stream of the memory's library, in order with that of x's, as a product's does (see matmul). A
-    product on another stream must come after it, and a captured graph needs the Packed as long as it is replayed.
+    The work goes on the current stream of the memory's library, in order with that of x's, as a
+    product's does (see matmul). A product on another stream must come after it, and a captured graph
+    needs the Packed as long as it is replayed.
 
     Raises:
         TypeError: x is of no type that is multiplied, or of a library that cannot be asked for memory.
         ValueError: x cannot be packed as it lies, or memory does not fit.
-        WsgemmError: the library could not do it. WORKSPACE_TOO_SMALL: memory is; INVALID_VALUE: it is badly aligned.
+        WsgemmError: the library could not do it. WORKSPACE_TOO_SMALL: memory is; INVALID_VALUE: it is
+            badly aligned.
     """
     pointer_of(handle)
     with ExitStack() as closing:

@@ -71,6 +71,9 @@ static bool read_product(const ws_short *self, PyObject *const *given, ws_key *k
     add_array(key, &x[i]);
   }
   if (given[OUT] != Py_None && !x[2].is_writeable) return false;
+  for (int i = 0; i < WS_MOST_ARRAYS; i++)
+    if (given[places[i]] != Py_None && x[i].device != x[0].device) return false;
+  if (!ws_is_current(&self->reader, x[0].device)) return false;
   return given[ACTIVATION] == Py_None || add_name(key, given[ACTIVATION]);
 }
 
@@ -78,7 +81,7 @@ static bool read_product(const ws_short *self, PyObject *const *given, ws_key *k
 
 /* What words of the key are the addresses of must stay what it is as long as the key is kept. */
 static PyObject *types_of(const ws_short *self, const ws_array x[WS_MOST_ARRAYS]) {
-  if (self->reader.tensors) return Py_INCREF(Py_None), Py_None;
+  if (self->reader.source == WS_OF_TORCH) return Py_INCREF(Py_None), Py_None;
   PyObject *kept[3];
   for (int i = 0; i < 3; i++) kept[i] = x[i].type ? (PyObject *)(uintptr_t)x[i].type : Py_None; /* NOLINT: it was an address */
   return PyTuple_Pack(3, kept[0], kept[1], kept[2]);
@@ -197,9 +200,10 @@ static PyObject *matmul(PyObject *own, PyObject *const *given, Py_ssize_t n_give
 /* ---- The class ---------------------------------------------------------------------------------------------------------- */
 
 static PyObject **references(ws_short *self, int idx) {
-  PyObject **all[] = {&self->reader.types[0], &self->reader.types[1], &self->reader.is_neg, &self->reader.is_conj,
-                      &self->planned,         &self->empty,           &self->written,       &self->check,
-                      &self->pointer_of,      &self->on_stream,       &self->default_handle};
+  PyObject **all[] = {&self->reader.types[0],   &self->reader.types[1],   &self->reader.is_neg, &self->reader.is_conj,
+                      &self->reader.get_device, &self->reader.get_stream, &self->planned,       &self->empty,
+                      &self->written,           &self->check,             &self->pointer_of,    &self->on_stream,
+                      &self->default_handle};
   return idx < (int)(sizeof all / sizeof *all) ? all[idx] : NULL;
 }
 
@@ -225,9 +229,17 @@ static void dealloc(PyObject *own) {
   Py_DECREF(type);
 }
 
+static void choose_source(ws_reader *reader, PyObject *methods) {
+  const Py_ssize_t n = PyTuple_Check(methods) ? PyTuple_Size(methods) : 0;
+  if (n == 2) reader->source = WS_OF_TORCH, reader->is_neg = PyTuple_GetItem(methods, 0), reader->is_conj = PyTuple_GetItem(methods, 1);
+  if (n == 3)
+    reader->source = WS_OF_CUPY, reader->get_device = PyTuple_GetItem(methods, 1), reader->get_stream = PyTuple_GetItem(methods, 2);
+}
+
 /* Short(gemm, most, types, methods, probe, address, planned, empty, written, check, pointer_of, on_stream, default_handle): gemm is
- * the address of wsgemm_gemm, most the number of plans that are kept; methods are torch's is_neg and is_conj, or for NumPy's arrays
- * None, with one of 3 x 2 float64 as a probe, and its address. */
+ * the address of wsgemm_gemm, most the number of plans that are kept; methods are torch's is_neg and is_conj, or of CuPy its name, the
+ * current device's and the current stream's functions, or for NumPy's arrays None, with one of 3 x 2 float64 as a probe, and its
+ * address. */
 static int init(PyObject *own, PyObject *arguments, PyObject *keywords) {
   ws_short *self = (ws_short *)own;
   PyObject *gemm, *methods, *probe;
@@ -239,15 +251,14 @@ static int init(PyObject *own, PyObject *arguments, PyObject *keywords) {
                         &probe, &address, &self->planned, &self->empty, &self->written, &self->check, &self->pointer_of,
                         &self->on_stream, &self->default_handle))
     return memset(&self->reader, 0, sizeof *self - offsetof(ws_short, reader)), -1;
-  if (methods != Py_None && PyTuple_Check(methods) && PyTuple_Size(methods) == 2)
-    self->reader.is_neg = PyTuple_GetItem(methods, 0), self->reader.is_conj = PyTuple_GetItem(methods, 1);
+  choose_source(&self->reader, methods);
   PyObject **member;
   for (int i = 0; (member = references(self, i)); i++) Py_XINCREF(*member);
   self->plans.most = most > 0 ? (size_t)most : 1;
-  if (self->reader.is_neg) {
+  if (self->reader.source == WS_OF_TORCH) {
     self->reader.tensors = ws_dlpack_of(self->reader.types[0]);
     if (!self->reader.tensors) return -1;
-  } else if (!ws_knows_numpy(&self->reader, probe, (uintptr_t)address)) {
+  } else if (self->reader.source == WS_OF_NUMPY && !ws_knows_numpy(&self->reader, probe, (uintptr_t)address)) {
     return PyErr_SetString(PyExc_AttributeError, "NumPy's arrays are not what they were"), -1;
   }
   void *found;
@@ -286,7 +297,7 @@ PyMODINIT_FUNC PyInit__calls(void) {
   PyObject *type = module ? PyType_FromSpec(&spec) : NULL;
   name_on_streams = PyUnicode_InternFromString("_on_streams");
   name_pointer = PyUnicode_InternFromString("pointer");
-  if (type && name_on_streams && name_pointer && !PyModule_AddObject(module, "Short", type)) return module;
+  if (type && ws_arrays_init() && name_on_streams && name_pointer && !PyModule_AddObject(module, "Short", type)) return module;
   Py_XDECREF(type);
   Py_XDECREF(module);
   return NULL;

@@ -90,6 +90,7 @@ void distributions_of(wsgemm_type type);
 /* Rows and columns for which two slices will not do: they, and they alone, come from three, or have
  * the multiply-adds' bits. */
 void marked_is_needed_of(wsgemm_type type);
+void gathered_of(wsgemm_type type);
 /* NaN, Inf and 0 in A, B and C. */
 void classes_of(wsgemm_type type);
 /* One slice: within the bound of TF32. Which numerics class uses which rows, if one is forced. */

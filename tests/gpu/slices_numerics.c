@@ -327,6 +327,50 @@ void marked_is_needed_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
+/* ---- Gathered lines -------------------------------------------------------------------------- */
+
+/* Of lines that need three slices the elements have the same bits whether they are gathered or, for one such line of the other operand,
+ * left in their places; and so have all others, but for those in that line. */
+static void gathered_have_bits_of_in_place(bool is_b, int64_t n_marked) {
+  static fallback_c gathered, in_place;
+  struct stage stage = stage_new(rows.type, FALLBACK_M, FALLBACK_N, fallback_k(), FILL_ZERO, &rng);
+  for (int part = 0; part < n_parts(rows.type); part++) {
+    const struct lines x = lines_of(&stage, is_b, part), y = lines_of(&stage, !is_b, part);
+    fill_each(&x, common), fill_each(&y, common);
+  }
+  const int part = type_is_complex(rows.type) ? (int)drawn(0, 1) : 0;
+  const struct lines x = lines_of(&stage, is_b, part), y = lines_of(&stage, !is_b, part);
+  for (int64_t i = 0; i < n_marked; i++) put(&x, drawn(0, x.n - 1), drawn(0, x.k - 1), number(-32));
+  product_extend(&stage.product, &stage.a, &stage.b, fallback_k());
+  fill_c(&stage);
+  for (int i = 0; i < rows.n_rows; i++) {
+    wsgemm_gemm_desc d = drawn_desc(rows.type, FALLBACK_M, FALLBACK_N, fallback_k());
+    const struct layout_of_case where = layout_drawn(&rng);
+    const struct fallback_line other = {!is_b, drawn(0, y.n - 1), drawn(0, y.k - 1), part};
+    const double before = *element(&y, other.line, other.p);
+    const char *who = rows.row[i].name;
+    char text[DESCRIPTION_BYTES];
+    compute(&stage, rows.handle[i], &d, &where, who, gathered);
+    case_judge(&stage, &d, JUDGE_BOUND, who);
+    put_large(&stage, &other, number(-32));
+    compute(&stage, rows.handle[i], &d, &where, who, in_place);
+    put_large(&stage, &other, before);
+    CHECK(n_different(gathered, in_place, &other, true) == 0, "%s: %s: other bits of %lld lines of %c in their places", who,
+          gemm_describe(&d, text), (long long)n_marked, is_b ? 'B' : 'A');
+  }
+  stage_free(&stage);
+}
+
+void gathered_of(wsgemm_type type) {
+  static const int64_t counts[] = {1, 3, 20, 44, 70};
+  open_sliced(type, OF_THREE_PRODUCTS);
+  for (int turn = 0; turn < 20; turn++) {
+    if (drawn(1, check_scale()) > 4) continue;
+    gathered_have_bits_of_in_place(turn % 2 == 1, counts[turn / 4]);
+  }
+  rows_close(&rows);
+}
+
 /* ---- NaN, Inf, zeros ------------------------------------------------------------------------- */
 
 enum special { SOW_NAN, SOW_PLUS_INF, SOW_MINUS_INF, SOW_BOTH_INF, SOW_ZEROS, N_SPECIALS };

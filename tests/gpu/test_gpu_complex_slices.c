@@ -114,6 +114,11 @@ static void counted_once(void) {
   rows_close(&rows);
 }
 
+static void gathered(void) {
+  rng = check_random_from(283);
+  gathered_of(WSGEMM_C32);
+}
+
 static void marked_is_needed(void) {
   rng = check_random_from(196);
   marked_is_needed_of(WSGEMM_C32);
@@ -207,6 +212,7 @@ int main(int argc, char **argv) {
                                             {"exact", exact},
                                             {"classes", classes},
                                             {"marked_is_needed", marked_is_needed},
+                                            {"gathered", gathered},
                                             {"bits", bits},
                                             {"captured", captured},
                                             {"batches", batches},

@@ -12,6 +12,11 @@ static void distributions(void) {
   distributions_of(WSGEMM_F32);
 }
 
+static void gathered(void) {
+  rng = check_random_from(183);
+  gathered_of(WSGEMM_F32);
+}
+
 static void marked_is_needed(void) {
   rng = check_random_from(171);
   marked_is_needed_of(WSGEMM_F32);
@@ -86,6 +91,7 @@ static void small_beside_large(void) {
 int main(int argc, char **argv) {
   static const struct check_case cases[] = {{"distributions", distributions},
                                             {"marked_is_needed", marked_is_needed},
+                                            {"gathered", gathered},
                                             {"classes", classes},
                                             {"tf32", tf32},
                                             {"exact", exact},

@@ -141,7 +141,7 @@ static void check_scales(const ws_wgmma_scales *s, const struct packing *p, cons
   const bool is_m = x->slot == 0, are_many = at->n_batch > 1;
   CHECK((is_m ? s->of_m : s->of_n) == p->made.scales + at->product * p->made.scales_pitch + given &&
             (is_m ? s->groups_m : s->groups_n) == p->made.groups + at->product * p->made.groups_pitch + given / WS_SLICE_GROUP &&
-            (is_m ? s->state_m : s->state_n) == p->made.state,
+            (is_m ? s->state_m : s->state_n) == p->made.state && !(is_m ? s->listed_m : s->listed_n),
         "scales, groups or state are not those of row or column %lld of product %d", (long long)at->first, at->product);
   CHECK((is_m ? s->pitch_m : s->pitch_n) == (are_many ? p->made.scales_pitch : 0) &&
             (is_m ? s->groups_pitch_m : s->groups_pitch_n) == (are_many ? p->made.groups_pitch : 0),
@@ -181,7 +181,7 @@ static void check_told(const ws_slice_operand *op, const struct packing *p, cons
             op->scales == p->made.scales + at->product * p->made.scales_pitch + given &&
             op->scales_pitch == p->made.scales_pitch &&
             op->groups == p->made.groups + at->product * p->made.groups_pitch + given / WS_SLICE_GROUP &&
-            op->groups_pitch == p->made.groups_pitch && op->state == p->made.state,
+            op->groups_pitch == p->made.groups_pitch && op->state == p->made.state && !op->listed,
         "its marks and maxima are not those of row or column %lld of product %d", (long long)at->first, at->product);
   const int64_t n_lines = n_slices == 3 && x->along_k ? at->n * (x->slot == 0 ? unit : 1) : x->n_lines;
   CHECK(op->n_lines == n_lines && op->pitch >= (x->along_k ? x->length : at->n * (x->slot == 0 ? unit : 1)), "%lld lines of %lld",

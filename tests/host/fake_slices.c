@@ -25,6 +25,7 @@ void regions_of(const ws_slice_operand *op, int n_slices, struct region regions[
   regions[2] = (struct region){op->maxima, n * n_maxima_of(op) * 4};
   regions[3] = (struct region){op->scales, n * op->scales_pitch * 4};
   regions[4] = (struct region){op->groups, n * op->groups_pitch * 4};
+  regions[5] = op->listed ? (struct region){op->listed, n * op->listed_pitch * 4} : (struct region){op->state, 0};
 }
 
 void check_regions(const struct region *regions, int n_regions, const char *memory, int64_t bytes) {

@@ -21,8 +21,8 @@ struct region {
   const void *at;
   int64_t bytes;
 };
-enum { REGIONS_OF_OPERAND = 5 };
-/* Those of an operand with room for so many slices: state, slices, maxima, scales, groups. */
+enum { REGIONS_OF_OPERAND = 6 };
+/* Those of an operand with room for so many slices: state, slices, maxima, scales, groups, list. */
 void regions_of(const ws_slice_operand *op, int n_slices, struct region regions[REGIONS_OF_OPERAND]);
 /* None overlaps another, and all are in the memory. */
 void check_regions(const struct region *regions, int n_regions, const char *memory, int64_t bytes);

@@ -41,6 +41,7 @@ struct host_dim {
 };
 extern host_dim threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads();
+int __syncthreads_or(int);
 void __syncwarp();
 double host_from_lane(double x, int lane);
 template <class Real> Real __shfl_sync(uint32_t, Real x, int lane) { return Real(host_from_lane(double(x), lane)); }

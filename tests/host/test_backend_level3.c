@@ -31,6 +31,7 @@ CHILD_CASE(regions) {
     for (int i = 0; i < fake.n_launches; i++) {
       const fake_launch *l = &fake.launch[i];
       if (is_of(l, "f16x3")) CHECK(l->wgmma.region.region == region && !l->wgmma.region.real_diagonal, "region of %s", l->kernel);
+      if (is_of(l, "bf16x6")) CHECK(!l->wgmma.scales.listed_m && !l->wgmma.scales.listed_n, "lines of a region are gathered");
       if (strcmp(l->kernel, "sfallback") == 0) CHECK(l->args.region.region == region, "region of the fallback");
       if (strcmp(l->kernel, "sslices_2") == 0)
         CHECK(l->slices.operand[0].n_batch == 1 && l->slices.operand[1].n_batch == 0, "the one operand is split once");

@@ -75,6 +75,7 @@ CHILD_CASE(launches) {
       const ws_wgmma_scales *s = i == 0 ? &product->wgmma.scales : i == 1 ? &second->wgmma.scales : &fallback->fallback.scales;
       CHECK(s->of_m == args->operand[0].scales && s->of_n == args->operand[1].scales && s->pitch_m == 0 && s->pitch_n == 0 &&
                 s->groups_m == args->operand[0].groups && s->groups_n == args->operand[1].groups && s->groups_pitch_m == 0 &&
+                s->listed_m && s->listed_n && s->listed_m == args->operand[0].listed && s->listed_n == args->operand[1].listed &&
                 s->state_m == args->operand[0].state && s->state_n == args->operand[1].state,
             "scales");
     }

@@ -5,24 +5,19 @@ The short way of _plans.py, else the long one: of _device_product.py on GPUs, th
 
 from __future__ import annotations
 
-import ctypes
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .. import _device_product, _lib, _plans, _streams
+from .. import _device_product
 from .._arrays import bfloat16
 from .._epilogue import Epilogue
-from .._grouped import grouped_matmul, planned
-from .._handle import on_stream
+from .._grouped import describe_groups, grouped_matmul
 from .._matmul import matmul as matmul_of_arrays
 from .._plans import way_of
 from .._product import product_shapes
-from .._streams import LEGACY
-
-_MOST_PLANS = 4096
 
 
 def product(
@@ -59,46 +54,13 @@ def grouped(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
         if b.dim() == 3:
             result[int(offs[-1]) if len(offs) else 0 :] = 0
         return result
-    done = _grouped_by_plan(a, b, offs)
+    way = way_of(a)
+    done: Tensor | None = None if way is None else way.grouped(a, b, offs, None, 1, 0, None, describe_groups)
     if done is not None:
         return done
     with torch.no_grad():
         of_numbers: Tensor = grouped_matmul(a.resolve_conj(), b.resolve_conj(), offs)
     return of_numbers
-
-
-_plans_of_groups: dict[Any, Any] = {}
-
-
-def _grouped_by_plan(a: Tensor, b: Tensor, offs: Tensor) -> Tensor | None:
-    """The short way: one call of the library, with what was found out about such tensors before."""
-    if not (a.is_cuda and a.device == b.device == offs.device and offs.is_contiguous()) or a.is_neg() or b.is_neg():
-        return None
-    key = (a.shape, a.stride(), a.dtype, a.is_conj(), b.shape, b.stride(), b.dtype, b.is_conj(), offs.shape, offs.dtype)
-    if key not in _plans_of_groups:
-        _plans_of_groups[key] = _planned_groups(a, b, offs)
-        if len(_plans_of_groups) > _MOST_PLANS:
-            _plans_of_groups.clear()
-            return None
-    plan = _plans_of_groups[key]
-    if plan is None:
-        return None
-    shape, of_places = plan
-    result = torch.empty(shape, dtype=a.dtype, device=a.device)
-    desc = _lib.GroupedDesc.from_buffer_copy(of_places)
-    desc.a, desc.b, desc.c, desc.offsets = a.data_ptr(), b.data_ptr(), result.data_ptr(), offs.data_ptr()
-    lent = on_stream(None, torch.cuda.current_stream(a.device).cuda_stream or LEGACY)
-    _lib.check(_lib.library.wsgemm_gemm_grouped(lent.pointer, ctypes.byref(desc)))
-    return result
-
-
-def _planned_groups(a: Tensor, b: Tensor, offs: Tensor) -> Any:
-    way = _plans.way_of(a)
-    if not isinstance(way, _plans.TorchWay) or offs.dim() != 1 or offs.dtype not in (torch.int32, torch.int64):
-        return None
-    view_a, view_b = way.view(a), way.view(b)
-    _streams.require_gpu_backend()
-    return None if view_a is None or view_b is None else planned(view_a, view_b, offs.shape[0], offs.element_size())
 
 
 def grouped_shape(a: Tensor, b: Tensor, offs: Tensor) -> tuple[int, ...]:

@@ -28,12 +28,14 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
 
 
 def grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None = None) -> Tensor:
-    """Products of groups, whose ends offs holds (int32 or int64, on the device of a and b): each with a matrix of its own.
+    """Products of groups, whose ends offs holds (int32 or int64, on the device of a and b): each with a
+    matrix of its own.
 
-    The shapes are those of torch._grouped_mm: rows of a (m, k) with matrices of b (groups, k, n); columns of b (k, n) with
-    matrices of a (groups, m, k); or columns of a (m, k) with rows of b (k, n), whose result is (groups, m, n). Two stacks, and
-    no offs: bmm. Groups may end anywhere, and be empty. Behind the last end, the result is undefined on a GPU. The sizes stay
-    there: half precision on compute capability 9.0, with rows of multiples of 16 bytes; all else raises WsgemmError.
+    The shapes are those of torch._grouped_mm: rows of a (m, k) with matrices of b (groups, k, n);
+    columns of b (k, n) with matrices of a (groups, m, k); or columns of a (m, k) with rows of b (k, n),
+    whose result is (groups, m, n). Two stacks, and no offs: bmm. Groups may end anywhere, and be empty.
+    Behind the last end, the result is undefined on a GPU. The sizes stay there: half precision on
+    compute capability 9.0, with rows of multiples of 16 bytes; all else raises WsgemmError.
 
     >>> import torch, wsgemm.torch
     >>> wsgemm.torch.grouped_mm(torch.ones(3, 2), torch.arange(4.0).reshape(2, 2, 1), torch.tensor([1, 3]))
@@ -45,9 +47,10 @@ def grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None = None) -> Tensor:
         return bmm(a, b)
     if a.dim() == 3 and b.dim() == 2:
         return grouped_mm(b.mT, a.mT, offs).mT
-    if not _is_compiling() and _is_plain(a, b):
-        return compute("grouped_mm", a, b, offs)
-    return call("grouped_mm", a, b, offs)
+    if _is_compiling() or is_watched() or not (way_of(a) and way_of(b) and way_of(offs)):
+        return call("grouped_mm", a, b, offs)
+    is_recorded = _is_grad_enabled() and (a.requires_grad or b.requires_grad)
+    return (record if is_recorded else compute)("grouped_mm", a, b, offs)
 
 
 def addmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:

@@ -25,7 +25,9 @@ _active: dict[str, tuple[int, Any]] = {}  # by dispatch key: how often, and what
 
 
 class Win(NamedTuple):
-    """Products with min(m, n) >= least_mn, k >= least_k and m n k >= least_products, one by one in a batch."""
+    """Products with min(m, n) >= least_mn, k >= least_k and m n k >= least_products, one by one in a
+    batch.
+    """
 
     dtype: torch.dtype
     least_mn: int
