@@ -315,11 +315,13 @@ static CUresult fake_cuCtxPushCurrent(CUcontext context) {
   return leave(result);
 }
 
-/* Where many calls fail in turn, one that fails takes the context away all the same: else threads that
- * live on would have a full stack in the end. */
+/* Where many calls fail in turn, the second one that fails takes the context away all the same: else threads
+ * that live on would have a full stack in the end. */
 static CUresult fake_cuCtxPopCurrent(CUcontext *context) {
+  static _Thread_local bool has_failed;
   const CUresult failure = enter(FAKE_cuCtxPopCurrent);
-  if (failure != CUDA_SUCCESS && fake.compute && depth > 0) depth--;
+  if (failure != CUDA_SUCCESS && has_failed && fake.compute && depth > 0) depth--;
+  has_failed = failure != CUDA_SUCCESS && !has_failed;
   if (failure != CUDA_SUCCESS) return leave(failure);
   const CUresult result = failure;
   if (depth == 0) return leave(CUDA_ERROR_INVALID_CONTEXT);
@@ -848,7 +850,7 @@ static CUresult fake_cuMemFreeHost(void *memory) {
 static CUresult fake_cuMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
   ENTER(cuMemGetInfo);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
-  *free_bytes = *total_bytes = (size_t)80 << 30;
+  *free_bytes = *total_bytes = fake.free_bytes ? fake.free_bytes : (size_t)80 << 30;
   return leave(result);
 }
 

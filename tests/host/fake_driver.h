@@ -120,7 +120,8 @@ typedef struct fake_driver {
   void (*before_call)(fake_function function); /* unless NULL; runs without a lock */
   /* Device memory is there, copies copy; and what the kernels compute, this does, with the lock. */
   void (*compute)(const fake_launch *l);
-  int event_delay; /* a recorded event has come when it is asked for so many times */
+  size_t free_bytes; /* of each device; 0: 80 GiB */
+  int event_delay;   /* a recorded event has come when it is asked for so many times */
 
   /* ---- what it was asked ---- */
   int n_calls, n_calls_of[FAKE_N_FUNCTIONS];
