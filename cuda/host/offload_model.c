@@ -61,6 +61,9 @@ ws_offload_rates ws_offload_rates_get(void) {
                             .is_measured = in > 0 && out > 0};
 }
 
+static double most(double a, double b) { return a > b ? a : b; }
+static double least(double a, double b) { return a < b ? a : b; }
+
 /* ---- model ----------------------------------------------------------------------------------- */
 
 /* Of an H200 and its host (bench/NOTES.md, offload), flops a second. The CPU's rates are those of
@@ -109,14 +112,14 @@ ws_offload_times ws_offload_model(const ws_offload_plan *plan, int n_devices, in
   const double shared = bytes.of[ws_offload_operand(plan, false)], own = bytes.of[ws_offload_operand(plan, true)];
   const double with_c = own + bytes.of[WS_OF_BIAS] + bytes.of[WS_OF_RESIDUAL] + (plan->reads_c ? bytes.of[WS_OF_C] : 0);
   const double in = (shared * (1 + passes) + with_c / n_used) / r.in, out = bytes.of[WS_OF_C] / n_used / r.out;
-  const double staging_rate = ws_min(n_threads * r.thread, most_staging);
-  ws_offload_times t = {.link = ws_max(in, out),
+  const double staging_rate = least(n_threads * r.thread, most_staging);
+  ws_offload_times t = {.link = most(in, out),
                         .staging = (bytes.staged + passes * shared * !plan->matrix[ws_offload_operand(plan, false)].is_pinned) /
                                    staging_rate,
                         .device = flops / rates[p->a.type].device / n_used,
                         .cpu = flops / rates[p->a.type].core / n_threads};
-  const double copies = ws_max(plan->is_whole ? in + out : t.link, t.staging);
-  const double hidden = plan->is_whole ? 0 : ws_min(copies, t.device) * 3 / 4;
+  const double copies = most(plan->is_whole ? in + out : t.link, t.staging);
+  const double hidden = plan->is_whole ? 0 : least(copies, t.device) * 3 / 4;
   t.all = begin + copies + t.device - hidden;
   return t;
 }

@@ -165,28 +165,50 @@ static void cut_resident(ws_offload_plan *plan, int n_parts, int n_devices) {
   find_places(plan);
 }
 
-/* Panels in few places, wide enough that a strip which arrives keeps the device busy with them; in what
- * they leave strips that stay, as many as there are in equal groups. false: there is no room. */
-static bool find_sides(const ws_offload_plan *plan, bool along_n, int64_t most_panel, int n_devices, size_t bytes,
-                       ws_offload_plan *cut) {
-  enum { PLACES = 4, LEAST_PLACES = 2, STRIPS_OF_GROUP = 16 };
-  const ws_problem *p = plan->p;
-  const double of_c = plan->matrix[WS_OF_C].bytes, of_k = (double)p->k * plan->matrix[WS_OF_A].bytes;
-  const int64_t length = along_n ? p->n : p->m, width = along_n ? p->m : p->n;
-  int64_t panel = ws_min(most_panel, ws_ceil_div(width, LEAST_SIDE) * LEAST_SIDE);
-  while (panel > LEAST_SIDE && PLACES * (double)panel * of_k > (double)bytes / 2)
-    panel = ws_ceil_div(panel / 2, LEAST_SIDE) * LEAST_SIDE;
-  int places = (int)ws_min(PLACES, ws_ceil_div(width, panel));
-  while (places > LEAST_PLACES && places * (double)panel * of_k > (double)bytes / 2) places--;
-  const double room = ((double)bytes - places * (double)panel * of_k) / (of_k + places * (double)panel * of_c);
-  if (room < LEAST_SIDE) return false;
-  const int64_t most = (int64_t)ws_min(room, (double)length + LEAST_SIDE) / LEAST_SIDE * LEAST_SIDE;
-  const int64_t n_groups = ws_ceil_div(length, most * n_devices), group = ws_ceil_div(length, n_groups * n_devices);
-  const int64_t n = ws_max(1, ws_min(STRIPS_OF_GROUP, ws_min(group / (4 * LEAST_SIDE), most / LEAST_SIDE)));
+/* Strips and panels, and places for them. */
+typedef struct sides {
+  bool along_n;
+  int64_t panel, most_rows; /* most_rows: of all strips on a device, or columns */
+  int places;               /* for panels */
+} sides;
+
+/* Rows that strips may have beside the panels' places. */
+static bool has_rows(const ws_offload_plan *plan, size_t bytes, int64_t wanted, sides *s) {
+  const double of_c = plan->matrix[WS_OF_C].bytes, of_k = (double)plan->p->k * plan->matrix[WS_OF_A].bytes;
+  const int64_t length = s->along_n ? plan->p->n : plan->p->m;
+  const double of_panels = (double)s->places * (double)s->panel * of_k;
+  const double room = ((double)bytes - of_panels) / (of_k + (double)s->places * (double)s->panel * of_c);
+  s->most_rows = (int64_t)ws_max(0, ws_min(room, (double)length + LEAST_SIDE)) / LEAST_SIDE * LEAST_SIDE;
+  return of_panels <= (double)bytes / 2 && s->most_rows >= ws_min(length, wanted);
+}
+
+/* Panels in few places, wide enough that a strip which arrives keeps the device busy with them, and strips beside them
+ * for which the panels' passing by is worth its while; else what there is room for. */
+static bool find_sides(const ws_offload_plan *plan, int64_t most_panel, size_t bytes, sides *s) {
+  enum { PLACES = 4, LEAST_PLACES = 2, WANTED = 2048 };
+  const int64_t width = s->along_n ? plan->p->m : plan->p->n;
+  for (s->panel = most_panel; s->panel >= LEAST_SIDE; s->panel /= 2)
+    for (int places = PLACES; places >= LEAST_PLACES; places /= 2) {
+      s->places = (int)ws_min(places, ws_ceil_div(width, s->panel));
+      if (has_rows(plan, bytes, WANTED, s)) return true;
+    }
+  s->panel = LEAST_SIDE;
+  return s->most_rows >= LEAST_SIDE;
+}
+
+/* In equal groups. */
+static bool cut_along(const ws_offload_plan *plan, bool along_n, int64_t most_panel, int n_devices, size_t bytes,
+                      ws_offload_plan *cut) {
+  enum { STRIPS_OF_GROUP = 16, SIDE = 4 * LEAST_SIDE };
+  const int64_t length = along_n ? plan->p->n : plan->p->m;
+  sides s = {.along_n = along_n};
+  if (!find_sides(plan, most_panel, bytes, &s)) return false;
+  const int64_t n_groups = ws_ceil_div(length, s.most_rows * n_devices), group = ws_ceil_div(length, n_groups * n_devices);
+  const int64_t n = ws_max(1, ws_min(STRIPS_OF_GROUP, ws_min(group / SIDE, s.most_rows / LEAST_SIDE)));
   *cut = *plan;
   cut->along_n = along_n;
-  set_sides(cut, ws_min(ws_ceil_div(ws_ceil_div(group, n), LEAST_SIDE), most / n / LEAST_SIDE) * LEAST_SIDE, panel);
-  cut->strip_places = (int)ws_min(n, cut->n_strips), cut->panel_places = places;
+  set_sides(cut, ws_min(ws_ceil_div(ws_ceil_div(group, n), LEAST_SIDE), s.most_rows / n / LEAST_SIDE) * LEAST_SIDE, s.panel);
+  cut->strip_places = (int)ws_min(n, cut->n_strips), cut->panel_places = s.places;
   find_places(cut);
   return cut->device_bytes <= bytes;
 }
@@ -202,10 +224,10 @@ static double lines_read(const ws_offload_plan *cut, int n_devices) {
 static bool cut_into_groups(ws_offload_plan *plan, int n_parts, int n_devices, size_t bytes) {
   const int64_t panel = n_parts <= WS_PARTS_OF_SLICES ? 4096 : 2048;
   ws_offload_plan by_rows, by_columns;
-  const bool has_rows = find_sides(plan, false, panel, n_devices, bytes, &by_rows),
-             has_columns = find_sides(plan, true, panel, n_devices, bytes, &by_columns);
-  if (!has_rows && !has_columns) return false;
-  const bool along_n = !has_rows || (has_columns && lines_read(&by_columns, n_devices) < lines_read(&by_rows, n_devices));
+  const bool is_by_rows = cut_along(plan, false, panel, n_devices, bytes, &by_rows),
+             is_by_columns = cut_along(plan, true, panel, n_devices, bytes, &by_columns);
+  if (!is_by_rows && !is_by_columns) return false;
+  const bool along_n = !is_by_rows || (is_by_columns && lines_read(&by_columns, n_devices) < lines_read(&by_rows, n_devices));
   *plan = along_n ? by_columns : by_rows;
   return true;
 }
