@@ -123,6 +123,7 @@ static void open_devices(ws_offload_job *job, ws_device_set devices, int *n, siz
     else
       ws_fail(job->call->h, WSGEMM_NOT_SUPPORTED, "warning: device %d is not used, as it is not like device %d", ordinal,
               job->device[0].ordinal);
+    ws_offload_device_wait(d);
     ws_offload_device_close(d);
   }
 }
@@ -237,6 +238,16 @@ static int parts_of(const ws_offload_job *job) {
   return plan->n_slices > 0 ? WS_PARTS_OF_SLICES : WS_MOST_PANELS;
 }
 
+/* All read each other's memory, or none does. Each begins with other panels, which the others have from it later. */
+static void connect(ws_offload_job *job) {
+  const int n = job->n_devices;
+  job->has_peers = n > 1 && job->plan.panel_places == job->plan.n_panels && job->plan.n_panels > 1;
+  for (int i = 0; i < n && job->has_peers; i++)
+    for (int j = 0; j < n && job->has_peers; j++)
+      if (i != j) job->has_peers = ws_offload_device_connect(&job->device[i], &job->device[j]);
+  for (int i = 0; i < n && job->has_peers; i++) job->device[i].first_panel = i * job->plan.n_panels / n;
+}
+
 /* Of those that are open; one that has no room after all does nothing. false: none does anything. */
 static bool prepare(ws_offload_job *job, size_t room) {
   if (!ws_offload_plan_cut(&job->plan, parts_of(job), job->n_devices, room)) {
@@ -250,6 +261,7 @@ static bool prepare(ws_offload_job *job, size_t room) {
   if (!job->state || !job->owner) return false;
   int n_ready = 0;
   for (int i = 0; i < job->n_devices; i++) n_ready += ws_offload_device_prepare(&job->device[i]);
+  if (n_ready == job->n_devices) connect(job);
   return n_ready > 0;
 }
 
@@ -261,6 +273,7 @@ static wsgemm_status run_job(ws_offload_job *job, ws_device_set devices) {
   job->n_devices = n_open;
   const bool is_ready = n_open > 0 && prepare(job, room);
   if (is_ready) run(job);
+  for (int i = 0; i < n_open; i++) ws_offload_device_wait(&job->device[i]);
   for (int i = 0; i < n_open; i++) {
     ws_offload_device *d = &job->device[i];
     ws_offload_device_close(d);

@@ -68,6 +68,15 @@ bool ws_offload_device_prepare(ws_offload_device *d) {
   return result ? fail_cuda(d, "memory for matrices", result) : true;
 }
 
+bool ws_offload_device_connect(ws_offload_device *d, const ws_offload_device *peer) {
+  int can = 0;
+  CUresult result = ws_cuda.cuDeviceCanAccessPeer(&can, d->ordinal, peer->ordinal);
+  if (result || !can || ws_cuda.cuCtxPushCurrent(d->context)) return false;
+  result = ws_cuda.cuCtxEnablePeerAccess(peer->context, 0);
+  ws_device_leave(true);
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+}
+
 /* ---- close ----------------------------------------------------------------------------------- */
 
 /* The driver has written what it was to write. */
@@ -92,16 +101,24 @@ static CUresult wait_for(const ws_offload_site *s) {
   return first;
 }
 
+void ws_offload_device_wait(ws_offload_device *d) {
+  if (!d->context || !d->site || !d->site->is_open) return;
+  CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
+  const bool is_pushed = result == CUDA_SUCCESS;
+  if (is_pushed) result = wait_for(d->site);
+  ws_device_leave(is_pushed);
+  d->is_waited_for = result == CUDA_SUCCESS;
+  if (result && !d->status) fail_cuda(d, "end", result);
+}
+
 void ws_offload_device_close(ws_offload_device *d) {
   pthread_mutex_destroy(&d->lock);
   if (!d->executor.device || !d->context) return;
+  if (d->is_waited_for && d->job->state) confirm(d);
   CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
-  const bool is_pushed = result == CUDA_SUCCESS, is_open = d->site && d->site->is_open;
-  if (!result && is_open) result = wait_for(d->site);
-  if (!result && d->job->state) confirm(d);
-  if (is_pushed && is_open) {
-    const CUresult ended = ws_lending_end(d->executor.device, &d->executor.loan);
-    if (!result) result = ended;
+  const bool is_pushed = result == CUDA_SUCCESS;
+  if (is_pushed && d->site && d->site->is_open) {
+    result = ws_lending_end(d->executor.device, &d->executor.loan);
     ws_site_close(d->site);
   }
   ws_device_leave(is_pushed);

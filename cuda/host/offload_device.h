@@ -46,6 +46,8 @@ typedef struct ws_offload_job {
   _Atomic unsigned char *state; /* ws_transfer_state of [strip][panel][transfer] */
   unsigned char *owner;         /* of each strip: the device that has taken it, + 1 */
   _Atomic int n_cells_out;      /* fetched, or on their way */
+  bool has_peers;               /* devices read each other's memory, and panels stay there */
+  _Atomic unsigned char holder[WS_MOST_PANELS]; /* of each panel then: a device that has it, + 1 */
   int n_devices;
   struct ws_offload_device *device;
   ws_progress progress;
@@ -54,6 +56,7 @@ typedef struct ws_offload_job {
 /* On its way in: the operand's block, then the cells of C that it makes computable, if C is read. */
 typedef struct ws_arrival {
   bool is_strip;
+  const struct ws_offload_device *peer; /* has the operand's block, which is copied from there at once; or NULL */
   int idx, place, n_cells, n_transfers;
   int next_transfer, n_left; /* of them: not begun, and not handed to the driver yet */
 } ws_arrival;
@@ -81,6 +84,7 @@ typedef struct ws_offload_device {
   wsgemm_status status; /* why it does no more; SUCCESS: it works */
   char words[200];
   CUcontext context;
+  bool is_waited_for;
   ws_offload_site *site;
   ws_executor executor;
   ws_problem whole; /* as it would lie in a device's memory */
@@ -92,6 +96,8 @@ typedef struct ws_offload_device {
    * pass by, which is the other way round in each second group, as the last ones are still there then. */
   int n_groups, n_strips, n_strips_here, n_panels, n_panels_here;
   int strip_at[WS_MOST_STRIPS], panel_at[WS_MOST_PANELS]; /* in each place */
+  bool is_here[WS_MOST_PANELS];                           /* the panel in that place */
+  int first_panel;                                        /* where it begins, so that peers have others for it later */
   int last_part[WS_MOST_PANELS];                          /* one more than the last with that panel */
   int n_arrivals, next_arrival, first_left;               /* the next to begin with; the first not all handed over */
   ws_arrival arrival[WS_MOST_ARRIVALS];
@@ -105,7 +111,10 @@ typedef struct ws_offload_device {
  * everything that the call needs on it; or false with status and words. room: bytes that it has for matrices. */
 bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordinal, size_t *room);
 bool ws_offload_device_prepare(ws_offload_device *d);
-/* Waits for it, and says which transfers are done. */
+/* Lets it read the other one's memory; false: it cannot. */
+bool ws_offload_device_connect(ws_offload_device *d, const ws_offload_device *peer);
+/* For all of them first, as they may copy from each other: waits for it. Then: says which transfers are done. */
+void ws_offload_device_wait(ws_offload_device *d);
 void ws_offload_device_close(ws_offload_device *d);
 
 typedef enum ws_step { WS_STEP_OVER, WS_STEP_NONE, WS_STEP_DONE } ws_step;

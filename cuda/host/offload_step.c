@@ -142,12 +142,21 @@ static void end_parts(ws_offload_device *d) {
   while (d->n_parts_over < d->first_part && has_come(d, part_at(d, d->n_parts_over)->event)) d->n_parts_over++;
 }
 
+/* What a part has been computed of is there, for others to copy. */
+static void offer_panels(ws_offload_device *d, const ws_part *part) {
+  for (int i = 0; i < part->panels.n; i++) {
+    unsigned char none = 0;
+    atomic_compare_exchange_strong(&d->job->holder[d->panel_at[part->panels.first + i]], &none, (unsigned char)(d->idx + 1));
+  }
+}
+
 /* A transfer of C to a slot, or to where it belongs. */
 static bool fetch_one(ws_offload_device *d) {
   ws_part *part = part_at(d, d->first_part);
   int matrix;
   if (d->first_part == d->n_parts) return false;
   if (!part->is_computed && !(part->is_computed = has_come(d, part->event))) return false;
+  if (d->job->has_peers) offer_panels(d, part);
   const ws_offload_plan *plan = &d->job->plan;
   const ws_transfer_of_c at = {d->strip_at[part->strip], d->panel_at[part->panel], part->transfer};
   const ws_block block = ws_offload_out(plan, at.strip, at.panel, at.transfer, &matrix);
@@ -203,10 +212,11 @@ static void launch_part(ws_offload_device *d, const ws_places *strips, const ws_
 /* With the panels that are here: those in neighbouring places, of which only the last may be the short one. */
 static void launch_strip(ws_offload_device *d, int place) {
   const ws_places strip = {place, 1, d->strip_at[place]};
-  const int n_here = (int)ws_min(d->n_panels_here, d->job->plan.panel_places), last_panel = d->job->plan.n_panels - 1;
-  for (int first = 0, n; first < n_here && !d->status; first += n) {
+  const int n_places = d->job->plan.panel_places, last_panel = d->job->plan.n_panels - 1;
+  for (int first = 0, n; first < n_places && !d->status; first += n) {
     n = 1;
-    while (first + n < n_here && d->panel_at[first + n - 1] != last_panel) n++;
+    if (!d->is_here[first]) continue;
+    while (first + n < n_places && d->is_here[first + n] && d->panel_at[first + n - 1] != last_panel) n++;
     const ws_places panels = {first, n, d->panel_at[first + n - 1]};
     launch_part(d, &strip, &panels);
   }
@@ -229,7 +239,7 @@ static void launch_arrived(ws_offload_device *d) {
       d->n_strips_here++;
       launch_strip(d, a->place);
     } else {
-      d->n_panels_here++;
+      d->n_panels_here++, d->is_here[a->place] = true;
       launch_panel(d, a->place);
     }
   }
@@ -237,9 +247,10 @@ static void launch_arrived(ws_offload_device *d) {
 
 /* ---- what arrives ---------------------------------------------------------------------------- */
 
-/* Where cell i of the arrival is: with the strip, or panel, in that place. */
-static ws_transfer_of_c places_of_cell(const ws_arrival *a, int i) {
-  return a->is_strip ? (ws_transfer_of_c){a->place, i, 0} : (ws_transfer_of_c){i, a->place, 0};
+/* Where cell i of the arrival is: with the strip, or the i-th panel that was here before. */
+static ws_transfer_of_c places_of_cell(const ws_offload_device *d, const ws_arrival *a, int i) {
+  const int panel = (d->first_panel + i) % d->job->plan.panel_places;
+  return a->is_strip ? (ws_transfer_of_c){a->place, panel, 0} : (ws_transfer_of_c){i, a->place, 0};
 }
 
 static ws_block cell_in(const ws_offload_device *d, const ws_transfer_of_c *places) {
@@ -251,20 +262,38 @@ static ws_block input_block(const ws_offload_plan *plan, const ws_arrival *a, in
   return matrix <= WS_OF_C ? ws_offload_block(plan, a->is_strip, a->idx) : (ws_block){0, 0, x->n_rows, x->n_cols, 0};
 }
 
+/* NULL: the panel comes from the host. */
+static const ws_offload_device *find_peer(const ws_offload_device *d, int panel) {
+  const int holder = d->job->has_peers ? atomic_load(&d->job->holder[panel]) : 0;
+  return holder > 0 ? &d->job->device[holder - 1] : NULL;
+}
+
+static bool copy_from_peer(ws_offload_device *d, const ws_arrival *a) {
+  static const ws_shift none = {0, 0};
+  const ws_offload_plan *plan = &d->job->plan;
+  const ws_offload_matrix *x = &plan->matrix[ws_offload_operand(plan, false)];
+  const ws_block block = ws_offload_block(plan, false, a->idx);
+  CUDA_MEMCPY2D copy = copy_of(d, x, &block, &none, NULL, true);
+  copy.srcDevice = device_at(a->peer, x, &block, &none), copy.srcPitch = copy.dstPitch;
+  return !failed(d, "copy from another device", ws_cuda.cuMemcpy2DAsync(&copy, d->site->in));
+}
+
 static void add_arrival(ws_offload_device *d, bool is_strip, int idx, int place) {
   const ws_offload_plan *plan = &d->job->plan;
   ws_arrival *a = &d->arrival[d->n_arrivals++ % WS_MOST_ARRIVALS];
   int matrix;
   *a = (ws_arrival){.is_strip = is_strip, .idx = idx, .place = place};
   (is_strip ? d->strip_at : d->panel_at)[place] = idx;
-  for (int i = 0; ws_offload_input(plan, is_strip, i, &matrix); i++) {
+  a->peer = is_strip ? NULL : find_peer(d, idx);
+  if (a->peer) a->n_transfers = 1;
+  for (int i = 0; !a->peer && ws_offload_input(plan, is_strip, i, &matrix); i++) {
     const ws_block block = input_block(plan, a, matrix);
     a->n_transfers += ws_offload_n_transfers(&plan->matrix[matrix], &block);
   }
   const int n_panels = (int)ws_min(d->n_panels, plan->panel_places);
   a->n_cells = !plan->reads_c ? 0 : is_strip ? n_panels : d->n_strips;
   for (int i = 0; i < a->n_cells; i++) {
-    const ws_transfer_of_c at = places_of_cell(a, i);
+    const ws_transfer_of_c at = places_of_cell(d, a, i);
     const ws_block cell = cell_in(d, &at);
     a->n_transfers += ws_offload_n_transfers(&plan->matrix[WS_OF_C], &cell);
   }
@@ -293,6 +322,7 @@ static bool has_all_strips(const ws_offload_device *d) {
 
 /* Back and forth, so that the last ones of a group are the first ones of the next. */
 static int next_panel(const ws_offload_device *d) {
+  if (d->first_panel > 0) return (d->first_panel + d->n_panels) % d->job->plan.n_panels;
   return d->n_groups % 2 == 0 ? d->n_panels : d->job->plan.n_panels - 1 - d->n_panels;
 }
 
@@ -332,7 +362,8 @@ static bool add_next(ws_offload_device *d) {
 
 static ws_block transfer_of(const ws_offload_device *d, const ws_arrival *a, int transfer, int *of, ws_shift *shift) {
   const ws_offload_plan *plan = &d->job->plan;
-  for (int i = 0; ws_offload_input(plan, a->is_strip, i, of); i++) {
+  if (a->peer) transfer--;
+  for (int i = 0; !a->peer && ws_offload_input(plan, a->is_strip, i, of); i++) {
     const ws_block block = input_block(plan, a, *of);
     const int n = ws_offload_n_transfers(&plan->matrix[*of], &block);
     *shift = *of <= WS_OF_C ? ws_offload_shift(plan, *of, a->idx, a->place, a->idx, a->place) : (ws_shift){0, 0};
@@ -341,7 +372,7 @@ static ws_block transfer_of(const ws_offload_device *d, const ws_arrival *a, int
   }
   *of = WS_OF_C;
   for (int i = 0;; i++) {
-    const ws_transfer_of_c at = places_of_cell(a, i);
+    const ws_transfer_of_c at = places_of_cell(d, a, i);
     const ws_block cell = cell_in(d, &at);
     const int n = ws_offload_n_transfers(&plan->matrix[WS_OF_C], &cell);
     *shift = ws_offload_shift(plan, WS_OF_C, d->strip_at[at.strip], at.strip, d->panel_at[at.panel], at.panel);
@@ -358,6 +389,13 @@ static bool send_one(ws_offload_device *d) {
     return true;
   }
   ws_arrival *a = &d->arrival[d->next_arrival % WS_MOST_ARRIVALS];
+  if (a->peer && a->next_transfer == 0) {
+    if (++a->next_transfer == a->n_transfers) d->next_arrival++;
+    if (!copy_from_peer(d, a)) return true;
+    a->n_left--;
+    launch_arrived(d);
+    return true;
+  }
   int matrix;
   ws_shift shift;
   const ws_block block = transfer_of(d, a, a->next_transfer, &matrix, &shift);

@@ -177,6 +177,25 @@ CHILD_CASE(several_devices) {
 
 static void expect_cpu(wsgemm_handle *h, host_product *p, const char *when);
 
+/* Panels that one device has the others copy from it, if they can. */
+CHILD_CASE(peers) {
+  (void)unused;
+  begin(3);
+  for (int i = 0; i < 8; i++) {
+    host_product p = product_of(i & 1, i & 2);
+    p.m = 9000, p.n = 6100, p.k = 2;
+    p.transb = i & 4 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
+    fake.n_peer_copies = 0;
+    check_product(&p, 3);
+    CHECK(fake.n_peer_copies > 0, "no copies from device to device");
+  }
+  fake.has_no_peers = true, fake.n_peer_copies = 0;
+  host_product p = product_of(true, 2);
+  p.m = 9000, p.k = 2;
+  check_product(&p, 3);
+  CHECK(fake.n_peer_copies == 0, "%d copies from device to device", fake.n_peer_copies);
+}
+
 /* ---- what fails -------------------------------------------------------------------------------- */
 
 /* The n-th call of the driver fails, and from there on `length` of them: C is right, or lost where
@@ -521,6 +540,7 @@ static const struct check_case cases[] = {
     {"layouts_and_ops", layouts_and_ops},
     {"shapes", shapes},
     {"several_devices", several_devices},
+    {"peers", peers},
     {"a_call_fails", a_call_fails},
     {"a_device_vanishes", a_device_vanishes},
     {"a_full_device", a_full_device},
