@@ -130,9 +130,10 @@ static void open_devices(ws_offload_job *job, ws_device_set devices, int *n, siz
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static void report(const ws_offload_job *job) {
+static void report(ws_offload_job *job) {
   const double n_cells = (double)job->plan.n_strips * job->plan.n_panels;
-  if (job->progress.report) job->progress.report(job->progress.user, atomic_load(&job->n_cells_out) / n_cells);
+  if (!job->progress.report || atomic_load(&job->is_stopped)) return;
+  if (job->progress.report(job->progress.user, atomic_load(&job->n_cells_out) / n_cells)) atomic_store(&job->is_stopped, true);
 }
 
 static void work(void *context, int worker) {
@@ -140,6 +141,8 @@ static void work(void *context, int worker) {
   const struct timespec nap = {.tv_nsec = 20000};
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* nothing here is a capture's of another thread */
   const bool is_relaxed = ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+  const int64_t often = 100000000; /* a tenth of a second, so that a long part may be stopped */
+  int64_t next = 0;
   int n_over = 0, reported = -1;
   for (unsigned first = (unsigned)worker; n_over < job->n_devices; first++) {
     bool is_any = false;
@@ -150,7 +153,11 @@ static void work(void *context, int worker) {
       if (is_any) break;
     }
     const int n_out = atomic_load(&job->n_cells_out);
-    if (worker == 0 && n_out != reported) report(job), reported = n_out;
+    const bool is_time = ws_offload_nanoseconds() > next;
+    if (worker == 0 && (n_out != reported || is_time)) {
+      report(job), reported = n_out;
+      next = ws_offload_nanoseconds() + often;
+    }
     if (!is_any && n_over < job->n_devices) nanosleep(&nap, NULL);
   }
   if (is_relaxed) ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
@@ -218,6 +225,9 @@ static wsgemm_status finish(const ws_offload_job *job) {
   const transfer_count all = count_all(job);
   wsgemm_status status = WSGEMM_SUCCESS;
   if (all.n_done == all.n) return status;
+  if (atomic_load(&job->is_stopped))
+    return ws_fail(job->call->h, WSGEMM_STOPPED, "the progress function stopped the call when %d of %d parts of c were written",
+                   all.n_done, all.n);
   const int n_lost = all.n_unknown + (plan->is_whole ? all.n_done : 0);
   if (n_lost > 0 && plan->reads_c)
     return ws_fail(job->call->h, WSGEMM_DEVICE_ERROR, "a device failed while c was written, which is partly written");

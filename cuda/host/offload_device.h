@@ -46,6 +46,7 @@ typedef struct ws_offload_job {
   _Atomic unsigned char *state; /* ws_transfer_state of [strip][panel][transfer] */
   unsigned char *owner;         /* of each strip: the device that has taken it, + 1 */
   _Atomic int n_cells_out;      /* fetched, or on their way */
+  _Atomic bool is_stopped;      /* by the progress function */
   bool has_peers;               /* devices read each other's memory, and panels stay there */
   _Atomic unsigned char holder[WS_MOST_PANELS]; /* of each panel then: a device that has it, + 1 */
   int n_devices;

@@ -424,11 +424,14 @@ static bool is_over(const ws_offload_device *d) {
   return !takes_more && d->first_left == d->n_arrivals && d->first_part == d->n_parts && d->returning.n == 0 && d->n_copying == 0;
 }
 
-/* What comes back first: it makes slots free, and is the last that is waited for. */
+/* What comes back first: it makes slots free, and is the last that is waited for. A call that is stopped only lets what is on
+ * its way come. */
 static ws_step step(ws_offload_device *d) {
+  const bool is_stopped = atomic_load(&d->job->is_stopped);
   end_parts(d);
-  if (store_one(d) || (!d->status && fetch_one(d)) || (!d->status && send_one(d))) return WS_STEP_DONE;
-  return d->status || is_over(d) ? WS_STEP_OVER : WS_STEP_NONE;
+  if (store_one(d) || (!d->status && !is_stopped && (fetch_one(d) || send_one(d)))) return WS_STEP_DONE;
+  const bool is_at_end = is_stopped ? d->returning.n == 0 && d->n_copying == 0 : is_over(d);
+  return d->status || is_at_end ? WS_STEP_OVER : WS_STEP_NONE;
 }
 
 ws_step ws_offload_step(ws_offload_device *d) {

@@ -344,12 +344,12 @@ static void report(const request *r, const wsgemm_gemm_desc *d, int64_t elapsed_
 }
 
 /* On a terminal, which shows what has come back from the GPUs so far. */
-static void show_progress(void *user, double done) {
+static int show_progress(void *user, double done) {
   int *shown = user;
   const int percent = (int)(100 * done);
-  if (percent == *shown) return;
+  if (percent != *shown) fprintf(stderr, percent < 100 ? "\r%3d %%" : "\r     \r", percent);
   *shown = percent;
-  fprintf(stderr, percent < 100 ? "\r%3d %%" : "\r     \r", percent);
+  return 0;
 }
 
 /* C = alpha op(A) op(B) + beta C, verified if asked for. */

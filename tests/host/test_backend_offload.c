@@ -473,10 +473,40 @@ CHILD_CASE(pinned_limit) {
 
 /* ---- settings ---------------------------------------------------------------------------------- */
 
-static void count_report(void *user, double done) {
+static int count_report(void *user, double done) {
   double *last = user;
   CHECK(done >= *last && done <= 1, "%g after %g", done, *last);
   *last = done;
+  return 0;
+}
+
+/* So many reports later. */
+static int stop(void *user, double done) {
+  int *left = user;
+  (void)done;
+  return (*left)-- <= 0;
+}
+
+/* What is written of C is right, all else as it was; and the next call is right. */
+CHILD_CASE(stopped) {
+  (void)unused;
+  begin(2);
+  for (int i = 0; i < 12; i++) {
+    host_product p = product_of(i & 1, i & 2 ? 2 : 0);
+    p.m = 5000;
+    make(&p);
+    double *expected = expected_of(&p);
+    wsgemm_handle *h = handle_on(1 + i % 2);
+    int left = i / 2;
+    wsgemm_set_progress(h, stop, &left);
+    const wsgemm_status status = run(h, &p);
+    CHECK(status == WSGEMM_STOPPED || (status == WSGEMM_SUCCESS && left >= 0), "%s", wsgemm_status_name(status));
+    for (size_t j = 0; j < p.n_c; j++) CHECK(p.c[j] == expected[j] || p.c[j] == p.before[j], "element %zu is neither", j);
+    wsgemm_set_progress(h, NULL, NULL);
+    reset(&p);
+    CHECK(run(h, &p) == WSGEMM_SUCCESS && is_right(&p, expected), "after a call that was stopped: %s", wsgemm_last_error());
+    wsgemm_destroy(h);
+  }
 }
 
 CHILD_CASE(settings) {
@@ -556,6 +586,7 @@ static const struct check_case cases[] = {
     {"what_stays_on_the_cpu", what_stays_on_the_cpu},
     {"pinned_limit", pinned_limit},
     {"settings", settings},
+    {"stopped", stopped},
     {"several_threads", several_threads},
 };
 
