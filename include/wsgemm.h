@@ -50,7 +50,8 @@ extern "C" {
   X(WORKSPACE_TOO_SMALL, 10, "the given workspace is too small for every kernel")                 \
   X(DEVICE_ERROR, 11, "a GPU call failed; the output may be partly written")                      \
   X(INTERNAL_ERROR, 12, "a defect in wsgemm; please report it")                                   \
-  X(FILE_ERROR, 13, "a file cannot be read or written")
+  X(FILE_ERROR, 13, "a file cannot be read or written")                                           \
+  X(STOPPED, 14, "the progress function stopped the call; the output may be partly written")
 
 typedef enum wsgemm_status {
 #define WSGEMM_STATUS_ENUM(name, value, text) WSGEMM_##name = (value),
@@ -290,8 +291,9 @@ WSGEMM_API wsgemm_status wsgemm_get_offload(wsgemm_handle *h, wsgemm_offload *wh
 WSGEMM_API wsgemm_status wsgemm_set_pinned_limit(size_t bytes);
 
 /* A function called now and then, on the calling thread, during calls of host matrices on GPUs,
- * with the share of C that is done, 0 .. 1; NULL (default): none. It must not call wsgemm. */
-typedef void (*wsgemm_progress)(void *user, double done);
+ * with the share of C that is done, 0 .. 1; NULL (default): none. It must not call wsgemm. It returns
+ * 0, or stops the call: what is on its way comes to its end, and the call returns STOPPED. */
+typedef int (*wsgemm_progress)(void *user, double done);
 WSGEMM_API wsgemm_status wsgemm_set_progress(wsgemm_handle *h, wsgemm_progress progress, void *user);
 
 /* A function called with one line of text for each warning and each failing call; NULL (default):

@@ -52,11 +52,12 @@ static wsgemm_status run_both(ws_executor *x, const ws_problem *p) {
   return status ? status : ws_run_gemm(x, p->second);
 }
 
-static wsgemm_status run_gemm(ws_executor *x, const void *what) {
-  const ws_problem *p = what;
+wsgemm_status ws_run_problem(ws_executor *x, const ws_problem *p) {
   if (ws_has_second(p)) return run_both(x, p);
   return ws_is_structured(p) ? ws_run_structured(x, p) : ws_run_gemm(x, p);
 }
+
+static wsgemm_status run_gemm(ws_executor *x, const void *what) { return ws_run_problem(x, what); }
 
 /* Launches onto the handle's stream, with its context current. */
 typedef wsgemm_status run_work(ws_executor *x, const void *what);

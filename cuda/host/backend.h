@@ -3,12 +3,16 @@
 #define WS_CUDA_BACKEND_H
 #include "core/backend.h"
 
+struct ws_executor;
+
 /* Its entry in the table of backends. */
 extern const ws_backend ws_cuda_backend;
 /* Where tuning measures on a GPU. */
 extern const struct ws_arena_class ws_cuda_arena;
 /* A product as ws_run_gemm takes it, such as those that Level 3 calls are cut into. */
 wsgemm_status ws_cuda_product(const ws_call *call, const ws_problem *p, int device);
+/* Of any kind, by an executor that is open. */
+wsgemm_status ws_run_problem(struct ws_executor *x, const ws_problem *p);
 /* The functions of the table (core/backend.h). */
 bool ws_cuda_start(void);
 ws_place ws_cuda_place(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status);

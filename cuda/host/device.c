@@ -260,9 +260,10 @@ ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, CUstream stream, bool 
   return NULL;
 }
 
+/* Once more if it fails: a context that stays on a thread's stack is there for all that it does later. */
 void ws_device_leave(bool is_pushed) {
   CUcontext popped;
-  if (is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
+  if (is_pushed && ws_cuda.cuCtxPopCurrent(&popped) != CUDA_SUCCESS) ws_cuda.cuCtxPopCurrent(&popped);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */

@@ -59,6 +59,8 @@
 #define WS_DRIVER_OFFLOAD_ENTRIES(X) \
   X(cuInit, 2000)                    \
   X(cuDeviceGetCount, 2000)          \
+  X(cuDeviceCanAccessPeer, 4000)     \
+  X(cuCtxEnablePeerAccess, 4000)     \
   X(cuStreamCreate, 2000)            \
   X(cuMemFree, 3020)                 \
   X(cuMemHostAlloc, 2020)            \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "cuda/host/offload_model.h"
 
 static bool fail(ws_offload_device *d, wsgemm_status status) {
   d->status = status;
@@ -18,27 +19,33 @@ static bool fail_cuda(ws_offload_device *d, const char *what, CUresult result) {
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-static bool open_memory(ws_offload_device *d) {
-  const ws_offload_plan *plan = &d->job->plan;
-  const int n_slots = plan->is_staged ? ws_site_slots(d->job->n_devices) : 0;
-  CUresult result = ws_site_open(d->executor.device, n_slots, &d->site);
+static bool open_site(ws_offload_device *d) {
+  const int n_slots = d->job->plan.is_staged ? ws_site_slots(d->job->n_devices) : 0;
+  const CUresult result = ws_site_open(d->executor.device, n_slots, &d->site);
   if (result) return fail_cuda(d, "streams and pinned memory", result);
   for (; d->n_free < d->site->n_slots && d->n_free < n_slots; d->n_free++) d->free_slot[d->n_free] = d->n_free;
-  result = ws_site_memory(d->site, plan->device_bytes);
-  return result ? fail_cuda(d, "memory for matrices", result) : true;
+  d->executor.stream = d->executor.loan.stream = d->site->work;
+  return true;
 }
 
+/* As if the matrices lay there as a whole: all that matters of an address is that it is aligned. */
 static bool open_plan(ws_offload_device *d) {
+  static const uintptr_t somewhere = 1 << 20;
   const ws_problem *p = d->job->plan.p;
-  const ws_block all = {0, 0, p->m, p->n};
-  d->executor.stream = d->executor.loan.stream = d->site->work;
-  d->whole = ws_offload_part(&d->job->plan, &all, (const char *)(uintptr_t)d->site->memory);
+  const ws_block all = {0, 0, p->m, p->n, 0};
+  if (d->job->plan.is_whole) return true;
+  d->whole = ws_offload_part(&d->job->plan, &all, (const char *)somewhere);
   wsgemm_status status = ws_gemm_plan_make(&d->job->quiet_call, &d->whole, d->executor.device, &d->executor.workspace, &d->plan);
   if (!status && d->plan.need.whole > 0) status = ws_executor_copies(&d->executor, &d->plan.need, &d->copies, &d->copies_bytes);
   return status ? fail(d, status) : true;
 }
 
-bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordinal) {
+static bool find_room(ws_offload_device *d, size_t *room) {
+  const CUresult result = ws_site_room(d->site, room);
+  return result ? fail_cuda(d, "free memory", result) : true;
+}
+
+bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordinal, size_t *room) {
   wsgemm_status status;
   bool is_pushed;
   d->job = job, d->ordinal = ordinal;
@@ -47,9 +54,27 @@ bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordin
   d->executor.device = ws_device_enter(&job->quiet, ordinal, NULL, &is_pushed, &status);
   if (!d->executor.device) return fail(d, status);
   const CUresult result = ws_cuda.cuCtxGetCurrent(&d->context);
-  const bool is_open = result ? fail_cuda(d, "context", result) : open_memory(d) && open_plan(d);
+  const bool is_open = result ? fail_cuda(d, "context", result) : open_site(d) && open_plan(d) && find_room(d, room);
   ws_device_leave(is_pushed);
   return is_open;
+}
+
+bool ws_offload_device_prepare(ws_offload_device *d) {
+  CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
+  if (result) return fail_cuda(d, "context", result);
+  result = ws_site_memory(d->site, d->job->plan.device_bytes);
+  if (!result) ws_offload_measure(d->site);
+  ws_device_leave(true);
+  return result ? fail_cuda(d, "memory for matrices", result) : true;
+}
+
+bool ws_offload_device_connect(ws_offload_device *d, const ws_offload_device *peer) {
+  int can = 0;
+  CUresult result = ws_cuda.cuDeviceCanAccessPeer(&can, d->ordinal, peer->ordinal);
+  if (result || !can || ws_cuda.cuCtxPushCurrent(d->context)) return false;
+  result = ws_cuda.cuCtxEnablePeerAccess(peer->context, 0);
+  ws_device_leave(true);
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
 /* ---- close ----------------------------------------------------------------------------------- */
@@ -57,10 +82,10 @@ bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordin
 /* The driver has written what it was to write. */
 static void confirm(const ws_offload_device *d) {
   const ws_offload_plan *plan = &d->job->plan;
-  for (int s = 0; s < d->n_strips; s++)
-    for (int panel = 0; panel < plan->n_panels; panel++)
+  for (int strip = 0; strip < plan->n_strips; strip++)
+    for (int panel = 0; panel < plan->n_panels && d->job->owner[strip] == d->idx + 1; panel++)
       for (int transfer = 0; transfer < plan->most_transfers; transfer++) {
-        _Atomic unsigned char *state = ws_transfer_state_of(d->job, &(ws_transfer_of_c){d->strip[s], panel, transfer});
+        _Atomic unsigned char *state = ws_transfer_state_of(d->job, &(ws_transfer_of_c){strip, panel, transfer});
         if (atomic_load(state) == WS_TRANSFER_WRITTEN) atomic_store(state, WS_TRANSFER_DONE);
       }
 }
@@ -76,19 +101,26 @@ static CUresult wait_for(const ws_offload_site *s) {
   return first;
 }
 
+void ws_offload_device_wait(ws_offload_device *d) {
+  if (!d->context || !d->site || !d->site->is_open) return;
+  CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
+  const bool is_pushed = result == CUDA_SUCCESS;
+  if (is_pushed) result = wait_for(d->site);
+  ws_device_leave(is_pushed);
+  d->is_waited_for = result == CUDA_SUCCESS;
+  if (result && !d->status) fail_cuda(d, "end", result);
+}
+
 void ws_offload_device_close(ws_offload_device *d) {
-  CUcontext popped;
   pthread_mutex_destroy(&d->lock);
   if (!d->executor.device || !d->context) return;
+  if (d->is_waited_for && d->job->state) confirm(d);
   CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
-  const bool is_pushed = result == CUDA_SUCCESS, is_open = d->site && d->site->is_open;
-  if (!result && is_open) result = wait_for(d->site);
-  if (!result && d->job->state) confirm(d);
-  if (is_pushed && is_open) {
-    const CUresult ended = ws_lending_end(d->executor.device, &d->executor.loan);
-    if (!result) result = ended;
+  const bool is_pushed = result == CUDA_SUCCESS;
+  if (is_pushed && d->site && d->site->is_open) {
+    result = ws_lending_end(d->executor.device, &d->executor.loan);
     ws_site_close(d->site);
   }
-  if (is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
+  ws_device_leave(is_pushed);
   if (result && !d->status) fail_cuda(d, "end", result);
 }

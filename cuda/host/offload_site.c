@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "core/environment.h"
+
 static _Atomic size_t pinned_limit = (size_t)1 << 30;
 
 void ws_site_set_pinned_limit(size_t bytes) { atomic_store(&pinned_limit, bytes); }
@@ -72,6 +74,18 @@ CUresult ws_site_open(ws_device *device, int n_slots, ws_offload_site **site) {
 static void free_memory(ws_offload_site *s) {
   if (s->memory) ws_cuda.cuMemFree(s->memory);
   s->memory = 0, s->bytes = 0;
+}
+
+/* Some stays free: for sums, for kernels, for the device's other users. */
+CUresult ws_site_room(const ws_offload_site *s, size_t *bytes) {
+  enum { SHARE = 64 };
+  const size_t least_left = (size_t)512 << 20, limit = ws_environment_get()->offload_bytes;
+  size_t free_bytes = 0, total_bytes = 0;
+  const CUresult result = ws_cuda.cuMemGetInfo(&free_bytes, &total_bytes);
+  const size_t left = total_bytes / SHARE + least_left;
+  *bytes = s->bytes + (free_bytes > left ? free_bytes - left : 0);
+  if (limit > 0 && *bytes > limit) *bytes = limit;
+  return result;
 }
 
 CUresult ws_site_memory(ws_offload_site *s, size_t bytes) {

@@ -13,7 +13,7 @@ enum {
   WS_SLOT_BYTES = 2 << 20, /* a slot stays in the processors' caches between the two copies through it */
   WS_LEAST_SLOTS = 8,
   WS_MOST_SLOTS = 64,
-  WS_MOST_PART_EVENTS = 544
+  WS_MOST_PART_EVENTS = 128
 };
 
 /* A slot is free, or a thread's, or the driver's until its event. */
@@ -38,6 +38,8 @@ typedef struct ws_offload_site {
 
 /* With so many slots at most; what there is too much of is given back. */
 CUresult ws_site_open(ws_device *device, int n_slots, ws_offload_site **site);
+/* Bytes that the call may have there; as WSGEMM_OFFLOAD_MEMORY says, if it is set. */
+CUresult ws_site_room(const ws_offload_site *site, size_t *bytes);
 /* Memory of the device, as long as the call has the site. */
 CUresult ws_site_memory(ws_offload_site *site, size_t bytes);
 /* The event of a part; made on first need. */

@@ -1,5 +1,6 @@
 """Handles, thread limits, threadpoolctl, and what the library says of itself."""
 
+import ctypes
 import dataclasses
 import doctest
 import gc
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 import wsgemm
-from wsgemm import _lib
+from wsgemm import _handle, _lib
 from wsgemm_reference import DTYPES, assert_product, random_array
 
 POLICIES = ["auto", "fixed_work", "fixed_blocks", "steal"]
@@ -68,6 +69,23 @@ def test_host_arrays_without_a_gpu_or_with_one():
     handle.set_progress(None)
     with pytest.raises(ValueError, match="at least 0"):
         wsgemm.set_pinned_limit(-1)
+
+
+def test_what_progress_raises_stops_a_product():
+    """The function that the library is given returns 1, and what was raised is raised by the check of the call's status."""
+
+    def fail(done):
+        raise ArithmeticError(done)
+
+    seen = []
+    for function, done in ((fail, 0.5), (seen.append, 0.25), (None, 0.75)):
+        call, user, _ = _handle.progress_of(function)
+        if not call:
+            continue  # None without src/python
+        assert call(user, done) == (function is fail)
+        with pytest.raises(ArithmeticError if function is fail else wsgemm.WsgemmError, match="0.5" if function is fail else "STOPPED"):
+            _lib.check(_lib.Status.STOPPED)
+    assert seen == [0.25]
 
 
 def test_invariant_rows():

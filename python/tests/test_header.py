@@ -178,7 +178,7 @@ def test_logger_type(header):
 
 
 def test_offload_progress_type(header):
-    assert re.search(r"typedef void \(\*wsgemm_progress\)\(void \*user, double done\) ?;", header)
+    assert re.search(r"typedef int \(\*wsgemm_progress\)\(void \*user, double done\) ?;", header)
 
 
 def test_progress_type(header):

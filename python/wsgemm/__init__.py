@@ -29,6 +29,8 @@ Symmetric, Hermitian and triangular matrices have routines of their own, with Sc
 her2k, gemmtr, trmm, solve_triangular. Groups of rows with a matrix each have grouped_matmul.
 """
 
+import os
+
 from ._autotune import TuningResult, TuningStep, autotune, clear_tuning, import_tuning, tuning_file, tuning_lines
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._grouped import grouped_matmul
@@ -44,6 +46,9 @@ try:
     from . import _threadpoolctl  # noqa: F401 (registers itself)
 except ImportError:  # threadpoolctl is not installed, or too old to be told of other libraries
     pass
+
+if os.environ.get("WSGEMM_OFFLOAD", "off") not in ("", "off"):
+    default_handle._heed_signals()
 
 __version__: str = library.wsgemm_version_string().decode()
 

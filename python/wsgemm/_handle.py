@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import math
 import operator
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -214,9 +215,15 @@ class Handle(_lib.StaysHere):
             if value != "all":
                 raise ValueError(f"devices is {value!r}, but it must be 'all' or numbers of GPUs")
             _lib.check(_lib.library.wsgemm_set_devices(self.pointer, None, -1))
+            self._heed_signals()
             return
         numbers = [_c_int(number, "devices") for number in value]
         _lib.check(_lib.library.wsgemm_set_devices(self.pointer, (ctypes.c_int * max(1, len(numbers)))(*numbers), len(numbers)))
+        self._heed_signals()
+
+    def _heed_signals(self) -> None:
+        if self._progress is None:
+            self._watch(None)
 
     @property
     def offload(self) -> str:
@@ -228,17 +235,16 @@ class Handle(_lib.StaysHere):
 
     def set_progress(self, function: Callable[[float], object] | None) -> None:
         """Has a function called now and then during products of host arrays on GPUs, on the calling thread,
-        with the share that is done, 0 to 1; None: none. It must not multiply. What it raises is printed and
-        forgotten (sys.unraisablehook).
+        with the share that is done, 0 to 1; None: none. It must not multiply. What it raises stops the
+        product, of which the result is then partly written, and is raised. So does Ctrl-C, also without a
+        function, if the handle has been given devices.
         """
+        self._watch(function)
 
-        def call(_: Any, done: float) -> None:
-            if function is not None:
-                function(done)
-
-        report = _lib.Progress(call) if function is not None else _lib.Progress()
-        _lib.check(_lib.library.wsgemm_set_progress(self.pointer, report, None))
-        self._progress = report  # as long as the C handle may call it
+    def _watch(self, function: Callable[[float], object] | None) -> None:
+        report, user, kept = progress_of(function)
+        _lib.check(_lib.library.wsgemm_set_progress(self.pointer, report, user))
+        self._progress = kept  # as long as the C handle may call it
 
     @property
     def kernel(self) -> tuple[str, ...]:
@@ -342,6 +348,42 @@ class Handle(_lib.StaysHere):
         copy.kernel = self._kernels
         copy._lend(self._workspace)
         return copy
+
+
+_stopped_by = threading.local()
+
+
+def _raise_stopped() -> None:
+    error, _stopped_by.error = getattr(_stopped_by, "error", None), None
+    if error is not None:
+        raise error
+
+
+def progress_of(function: Callable[[float], object] | None) -> tuple[Any, Any, Any]:
+    """What wsgemm_set_progress takes, and what must be kept meanwhile. Without src/python signals wait, and an exception between
+    the lines of Python is printed."""
+    from ._plans import _calls
+
+    calls = _calls()
+    if calls is not None:
+        if calls.raise_stopped not in _lib.why_stopped:
+            _lib.why_stopped.append(calls.raise_stopped)
+        return _lib.Progress(calls.progress_address()), id(function), (function,)
+    if _raise_stopped not in _lib.why_stopped:
+        _lib.why_stopped.append(_raise_stopped)
+    if function is None:
+        return _lib.Progress(), None, ()
+
+    def call(_: Any, done: float) -> int:
+        try:
+            function(done)
+        except BaseException as error:
+            _stopped_by.error = error
+            return 1
+        return 0
+
+    report = _lib.Progress(call)
+    return report, None, (report,)
 
 
 _MOST_DEVICES = 64

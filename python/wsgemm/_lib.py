@@ -35,6 +35,7 @@ class Status(enum.IntEnum):
     DEVICE_ERROR = 11
     INTERNAL_ERROR = 12
     FILE_ERROR = 13
+    STOPPED = 14
 
 
 class Layout(enum.IntEnum):
@@ -294,7 +295,7 @@ LEVEL3_FORMAT: dict[int, struct.Struct] = {
 }
 
 Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
-Progress = ctypes.CFUNCTYPE(None, c_void_p, c_double)
+Progress = ctypes.CFUNCTYPE(c_int, c_void_p, c_double)
 
 
 class AutotuneStep(ctypes.Structure):
@@ -561,9 +562,15 @@ class StaysHere:
         )
 
 
+why_stopped: list[Any] = []  # functions that raise what a progress function stopped this thread's call with
+
+
 def check(status: int) -> None:
     """Raises WsgemmError if `status`, the answer of a call just made by this thread, is not SUCCESS."""
     if status:
+        if status == Status.STOPPED:
+            for raise_why in why_stopped:
+                raise_why()
         name = library.wsgemm_status_name(status).decode()
         detail = library.wsgemm_last_error().decode(errors="replace") or library.wsgemm_status_text(status).decode()
         known = Status(status) if status in Status._value2member_map_ else status

@@ -26,7 +26,7 @@ typedef struct {
   int devices[WS_MOST_DEVICES], n_devices; /* for host matrices; -1: all */
   char op_a, op_b;                         /* n, t or c */
   wsgemm_cdouble alpha, beta;
-  bool has_beta, verify, explain, on_gpu;
+  bool has_beta, verify, explain, on_gpu, maps;
   bool to_stdout;                   /* -o -: what else there is to say goes to stderr */
   int64_t n_threads, coarse_factor; /* 0: the library's choice */
   wsgemm_policy policy;
@@ -52,6 +52,7 @@ static void print_help(void) {
          "      --verify           check the product against a reference before it is written\n"
          "      --gpu              multiply on the first GPU; the time is that of the product, without copies\n"
          "      --device all|0,1   multiply on these GPUs: the time is that of copies and product\n"
+         "      --map              leave the matrices in their files: for such as are larger than memory\n"
          "      --explain          tell which kernel, tile, policy and threads are used\n"
          "      --threads N        use at most N threads\n"
          "      --policy P         who works on which tile: one of\n                         %s\n"
@@ -63,7 +64,7 @@ static void print_help(void) {
 
 /* ---- Command line ---------------------------------------------------------------------------- */
 
-enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU, DEVICE, INVARIANT };
+enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU, DEVICE, INVARIANT, MAP };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -80,6 +81,7 @@ static const struct option long_options[] = {
     {"kernel", required_argument, NULL, KERNEL},
     {"gpu", no_argument, NULL, GPU},
     {"device", required_argument, NULL, DEVICE},
+    {"map", no_argument, NULL, MAP},
     {"invariant", no_argument, NULL, INVARIANT},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -145,6 +147,9 @@ static int take_option(request *r, int found) {
     return WS_EXIT_OK;
   case DEVICE:
     return take_devices(r);
+  case MAP:
+    r->maps = true;
+    return WS_EXIT_OK;
   case INVARIANT:
     r->invariant = true;
     return WS_EXIT_OK;
@@ -179,9 +184,9 @@ static int take_files(request *r, int argc, char **argv) {
 
 /* ---- The problem ----------------------------------------------------------------------------- */
 
-static int load(const char *path, ws_npy *out) {
+static int load(const request *r, const char *path, ws_npy *out) {
   char why[WS_NPY_WHY_BYTES];
-  return ws_npy_load(path, out, why) ? WS_EXIT_OK : ws_cli_fail("%s: %s", path, why);
+  return ws_npy_load(path, r->maps, out, why) ? WS_EXIT_OK : ws_cli_fail("%s: %s", path, why);
 }
 
 static int check_types(const request *r, const matrices *m) {
@@ -216,7 +221,7 @@ static int check_shapes(const request *r, matrices *m) {
   if (m->c0.data && (m->c0.n_rows != a_rows || m->c0.n_cols != b_cols))
     return ws_cli_fail("sizes do not fit: the product is %" PRId64 " x %" PRId64 ", %s is %" PRId64 " x %" PRId64, a_rows, b_cols,
                        r->c0_path, m->c0.n_rows, m->c0.n_cols);
-  m->c = (ws_npy){m->a.type, a_rows, b_cols, m->a.is_fortran && m->b.is_fortran, NULL};
+  m->c = (ws_npy){m->a.type, a_rows, b_cols, m->a.is_fortran && m->b.is_fortran, NULL, NULL, 0};
   return WS_EXIT_OK;
 }
 
@@ -338,41 +343,66 @@ static void report(const request *r, const wsgemm_gemm_desc *d, int64_t elapsed_
           flops / ns);
 }
 
+/* On a terminal, which shows what has come back from the GPUs so far. */
+static int show_progress(void *user, double done) {
+  int *shown = user;
+  const int percent = (int)(100 * done);
+  if (percent != *shown) fprintf(stderr, percent < 100 ? "\r%3d %%" : "\r     \r", percent);
+  *shown = percent;
+  return 0;
+}
+
 /* C = alpha op(A) op(B) + beta C, verified if asked for. */
 static int compute(wsgemm_handle *h, const request *r, matrices *m, const wsgemm_gemm_desc *d, int64_t *elapsed_ns) {
   char gpu_why[WS_GPU_WHY_BYTES];
+  int shown = 0;
   if (m->c0.data) fill_output(m);
+  if (r->n_devices != 0 && isatty(STDERR_FILENO)) wsgemm_set_progress(h, show_progress, &shown);
   const int64_t start_ns = clock_ns();
   const wsgemm_status status = r->on_gpu ? ws_gpu_gemm(h, d, elapsed_ns, gpu_why) : wsgemm_gemm(h, d);
   if (!r->on_gpu) *elapsed_ns = clock_ns() - start_ns;
+  wsgemm_set_progress(h, NULL, NULL);
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", r->on_gpu ? gpu_why : ws_cli_why(status));
   return r->verify ? verify(r, m) : WS_EXIT_OK;
 }
 
-/* From checked inputs to the finished file. */
-static int multiply(wsgemm_handle *h, const request *r, matrices *m) {
-  char why[WS_NPY_WHY_BYTES];
+static int make_output(matrices *m) {
   m->c.data = ws_npy_alloc(m->c.type, m->c.n_rows, m->c.n_cols);
-  if (!m->c.data)
-    return ws_cli_fail("out of memory for the product of %" PRId64 " x %" PRId64 " elements", m->c.n_rows, m->c.n_cols);
+  if (m->c.data) return WS_EXIT_OK;
+  return ws_cli_fail("out of memory for the product of %" PRId64 " x %" PRId64 " elements", m->c.n_rows, m->c.n_cols);
+}
 
-  const wsgemm_gemm_desc d = describe(r, m);
+static int to_stdout(wsgemm_handle *h, const request *r, matrices *m) {
+  char why[WS_NPY_WHY_BYTES];
   int64_t elapsed_ns = 0;
-  if (r->to_stdout) {
-    const int code = compute(h, r, m, &d, &elapsed_ns);
-    if (code != WS_EXIT_OK) return code;
-    if (!ws_npy_write_stdout(&m->c, why)) return ws_cli_fail("standard output %s", why);
-  } else {
-    ws_npy_output output;
-    if (!ws_npy_open_output(r->output_path, m->c.n_rows * m->c.n_cols * ws_cli_types[m->c.type].bytes, &output, why))
-      return ws_cli_fail("%s: %s", r->output_path, why);
-    const int code = compute(h, r, m, &d, &elapsed_ns);
-    if (code != WS_EXIT_OK) {
-      ws_npy_discard_output(&output);
-      return code;
-    }
-    if (!ws_npy_commit_output(&output, &m->c, why)) return ws_cli_fail("%s: %s", r->output_path, why);
+  int code = make_output(m);
+  if (code != WS_EXIT_OK) return code;
+  const wsgemm_gemm_desc d = describe(r, m);
+  code = compute(h, r, m, &d, &elapsed_ns);
+  if (code != WS_EXIT_OK) return code;
+  if (!ws_npy_write_stdout(&m->c, why)) return ws_cli_fail("standard output %s", why);
+  report(r, &d, elapsed_ns);
+  return WS_EXIT_OK;
+}
+
+/* From checked inputs to the finished file. */
+static int to_file(wsgemm_handle *h, const request *r, matrices *m) {
+  char why[WS_NPY_WHY_BYTES];
+  int64_t elapsed_ns = 0;
+  const int64_t n_elements = m->c.n_rows * m->c.n_cols;
+  ws_npy_output output;
+  int code = r->maps ? WS_EXIT_OK : make_output(m);
+  if (code != WS_EXIT_OK) return code;
+  if (!ws_npy_open_output(r->output_path, n_elements * ws_cli_types[m->c.type].bytes, &output, why))
+    return ws_cli_fail("%s: %s", r->output_path, why);
+  if (r->maps && !ws_npy_map_output(&output, &m->c, why)) code = ws_cli_fail("%s: %s", r->output_path, why);
+  const wsgemm_gemm_desc d = describe(r, m);
+  if (code == WS_EXIT_OK) code = compute(h, r, m, &d, &elapsed_ns);
+  if (code != WS_EXIT_OK) {
+    ws_npy_discard_output(&output);
+    return code;
   }
+  if (!ws_npy_commit_output(&output, &m->c, why)) return ws_cli_fail("%s: %s", r->output_path, why);
   report(r, &d, elapsed_ns);
   return WS_EXIT_OK;
 }
@@ -387,9 +417,9 @@ static int open_gpu(void) {
 
 static int run(wsgemm_handle *h, request *r, matrices *m) {
   int code = r->on_gpu ? open_gpu() : WS_EXIT_OK;
-  if (code == WS_EXIT_OK) code = load(r->a_path, &m->a);
-  if (code == WS_EXIT_OK) code = load(r->b_path, &m->b);
-  if (code == WS_EXIT_OK && r->c0_path) code = load(r->c0_path, &m->c0);
+  if (code == WS_EXIT_OK) code = load(r, r->a_path, &m->a);
+  if (code == WS_EXIT_OK) code = load(r, r->b_path, &m->b);
+  if (code == WS_EXIT_OK && r->c0_path) code = load(r, r->c0_path, &m->c0);
   if (code == WS_EXIT_OK) code = check_types(r, m);
   if (code == WS_EXIT_OK) code = fit_scalar(r, m, "--alpha", &r->alpha);
   if (code == WS_EXIT_OK) code = fit_scalar(r, m, "--beta", &r->beta);
@@ -399,7 +429,7 @@ static int run(wsgemm_handle *h, request *r, matrices *m) {
     const wsgemm_gemm_desc d = describe(r, m);
     code = explain(h, &d, r->on_gpu);
   }
-  if (code == WS_EXIT_OK && r->output_path) code = multiply(h, r, m);
+  if (code == WS_EXIT_OK && r->output_path) code = (r->to_stdout ? to_stdout : to_file)(h, r, m);
   return code;
 }
 
@@ -425,10 +455,7 @@ int ws_cmd_gemm(int argc, char **argv) {
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
   matrices m = {0};
   code = run(h, &r, &m);
-  free(m.a.data);
-  free(m.b.data);
-  free(m.c0.data);
-  free(m.c.data);
+  ws_npy_free(&m.a), ws_npy_free(&m.b), ws_npy_free(&m.c0), ws_npy_free(&m.c);
   wsgemm_destroy(h);
   return code;
 }

@@ -231,7 +231,7 @@ bool ws_npy_decode(const unsigned char *file, size_t n_bytes, ws_npy *out, char 
   if (!data) return ws_npy_refuse(why, "out of memory for %" PRId64 " bytes of data", info.data_bytes);
   memcpy(data, file + info.data_offset, (size_t)info.data_bytes);
   if (info.is_swapped) ws_npy_swap(info.type, data, info.data_bytes);
-  *out = (ws_npy){info.type, info.n_rows, info.n_cols, info.is_fortran, data};
+  *out = (ws_npy){info.type, info.n_rows, info.n_cols, info.is_fortran, data, NULL, 0};
   return true;
 }
 

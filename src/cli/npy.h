@@ -28,7 +28,9 @@ typedef struct ws_npy {
   wsgemm_type type;
   int64_t n_rows, n_cols;
   bool is_fortran;
-  void *data; /* aligned to 64 bytes, never NULL, to be freed with free() */
+  void *data; /* aligned to 64 bytes, or as the file has it; never NULL, to be freed with free(), or ws_npy_free */
+  char *map;  /* of a file that it lies in; NULL: data is of ws_npy_alloc */
+  size_t map_bytes;
 } ws_npy;
 
 /* What the header of a file says. */
@@ -57,8 +59,10 @@ void ws_npy_swap(wsgemm_type type, void *data, int64_t n_bytes);
 enum { WS_NPY_HEADER_BYTES = 192 };
 size_t ws_npy_header(const ws_npy *m, char header[WS_NPY_HEADER_BYTES]);
 
-/* Reads a regular file. */
-bool ws_npy_load(const char *path, ws_npy *out, char why[WS_NPY_WHY_BYTES]);
+/* Reads a regular file. maps: the matrix stays in the file, if its bytes are in this machine's order: for such as are
+ * larger than memory. It is read while the file is used, so that cutting it short then ends the program. */
+bool ws_npy_load(const char *path, bool maps, ws_npy *out, char why[WS_NPY_WHY_BYTES]);
+void ws_npy_free(ws_npy *m);
 
 /* Writing: open (everything that can be found out before the work is: no such folder, no
  * permission, disc full), then either commit or discard. Until commit has returned true the old
@@ -70,6 +74,8 @@ typedef struct ws_npy_output {
   int fd;
 } ws_npy_output;
 bool ws_npy_open_output(const char *path, int64_t data_bytes, ws_npy_output *out, char why[WS_NPY_WHY_BYTES]);
+/* Memory for m's data in that file, in place of ws_npy_alloc: commit writes no more than the header then. */
+bool ws_npy_map_output(const ws_npy_output *out, ws_npy *m, char why[WS_NPY_WHY_BYTES]);
 bool ws_npy_commit_output(ws_npy_output *out, const ws_npy *m, char why[WS_NPY_WHY_BYTES]);
 void ws_npy_discard_output(ws_npy_output *out);
 

@@ -1,6 +1,6 @@
 /* Reading and writing .npy files (the format itself is npy.c's business).
  *
- * Reading copies instead of mapping: a file that another process cuts short meanwhile is then an
+ * Reading copies instead of mapping, unless it is asked to map: a file that another process cuts short meanwhile is then an
  * error, not a signal. Writing invariant: the final name holds either what it held before or the
  * whole new matrix, on disc; the temporary file beside it is gone after commit, discard, and the
  * signals that end a program politely. */
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,7 +45,18 @@ static bool read_exactly(int fd, unsigned char *to, int64_t n_bytes, int64_t off
   return true;
 }
 
-static bool load_from(int fd, ws_npy *out, char why[WS_NPY_WHY_BYTES]) {
+/* Pages of its own where somebody writes: nobody does. */
+static bool map_from(int fd, const ws_npy_info *info, ws_npy *out) {
+  const int64_t bytes = info->data_offset + info->data_bytes;
+  if (info->is_swapped || info->data_bytes == 0 || info->data_offset % ws_cli_types[info->type].part_bytes != 0) return false;
+  char *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (map == MAP_FAILED) return false;
+  *out = (ws_npy){info->type,     info->n_rows, info->n_cols, info->is_fortran, map + info->data_offset, map,
+                  (size_t)bytes};
+  return true;
+}
+
+static bool load_from(int fd, bool maps, ws_npy *out, char why[WS_NPY_WHY_BYTES]) {
   struct stat st;
   if (fstat(fd, &st) != 0) return ws_npy_refuse(why, "cannot be read: %s", strerror(errno));
   if (S_ISDIR(st.st_mode)) return ws_npy_refuse(why, "is a folder");
@@ -57,6 +69,7 @@ static bool load_from(int fd, ws_npy *out, char why[WS_NPY_WHY_BYTES]) {
   bool ok = read_exactly(fd, start, n_start, 0, why) && ws_npy_parse(start, (size_t)n_start, st.st_size, &info, why);
   free(start);
   if (!ok) return false;
+  if (maps && map_from(fd, &info, out)) return true;
 
   void *data = ws_npy_alloc(info.type, info.n_rows, info.n_cols);
   if (!data) return ws_npy_refuse(why, "out of memory for its %" PRId64 " bytes of data", info.data_bytes);
@@ -65,17 +78,25 @@ static bool load_from(int fd, ws_npy *out, char why[WS_NPY_WHY_BYTES]) {
     return false;
   }
   if (info.is_swapped) ws_npy_swap(info.type, data, info.data_bytes);
-  *out = (ws_npy){info.type, info.n_rows, info.n_cols, info.is_fortran, data};
+  *out = (ws_npy){info.type, info.n_rows, info.n_cols, info.is_fortran, data, NULL, 0};
   return true;
 }
 
-bool ws_npy_load(const char *path, ws_npy *out, char why[WS_NPY_WHY_BYTES]) {
+bool ws_npy_load(const char *path, bool maps, ws_npy *out, char why[WS_NPY_WHY_BYTES]) {
   /* O_NONBLOCK: opening a named pipe must not wait for a writer that never comes. */
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return ws_npy_refuse(why, "cannot be opened: %s", strerror(errno));
-  bool ok = load_from(fd, out, why);
+  bool ok = load_from(fd, maps, out, why);
   close(fd);
   return ok;
+}
+
+void ws_npy_free(ws_npy *m) {
+  if (m->map)
+    munmap(m->map, m->map_bytes);
+  else
+    free(m->data);
+  m->data = NULL, m->map = NULL;
 }
 
 /* ---- The temporary file and the signals that would leave it behind --------------------------- */
@@ -150,7 +171,7 @@ static bool open_temporary(ws_npy_output *out) {
       return false;
     }
     out->fd =
-        strlen(out->temporary) < sizeof doomed_path ? open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+        strlen(out->temporary) < sizeof doomed_path ? open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
     if (out->fd >= 0) return true;
     int reason = strlen(out->temporary) < sizeof doomed_path ? errno : ENAMETOOLONG;
     free(out->temporary);
@@ -220,9 +241,24 @@ static void sync_folder(const char *path) {
   free(folder);
 }
 
+bool ws_npy_map_output(const ws_npy_output *out, ws_npy *m, char why[WS_NPY_WHY_BYTES]) {
+  char header[WS_NPY_HEADER_BYTES];
+  const size_t header_bytes = ws_npy_header(m, header);
+  const size_t bytes = header_bytes + (size_t)(m->n_rows * m->n_cols) * (size_t)ws_cli_types[m->type].bytes;
+  if (ftruncate(out->fd, (off_t)bytes) != 0) return ws_npy_refuse(why, "cannot be written: %s", strerror(errno));
+  char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
+  if (map == MAP_FAILED) return ws_npy_refuse(why, "cannot be written: %s", strerror(errno));
+  m->map = map, m->map_bytes = bytes, m->data = map + header_bytes;
+  return true;
+}
+
 static bool write_matrix(int fd, const ws_npy *m) {
   char header[WS_NPY_HEADER_BYTES];
   const size_t header_bytes = ws_npy_header(m, header);
+  if (m->map) {
+    memcpy(m->map, header, header_bytes);
+    return msync(m->map, m->map_bytes, MS_SYNC) == 0;
+  }
   return write_fully(fd, header, (int64_t)header_bytes) &&
          write_fully(fd, m->data, m->n_rows * m->n_cols * ws_cli_types[m->type].bytes);
 }

@@ -65,6 +65,22 @@ static bool read_offload(const char *text) {
   return true;
 }
 
+/* 64M: bytes, in thousands of 1024 if it ends so. */
+static bool read_bytes(const char *text, size_t *bytes) {
+  static const char units[] = "KMG";
+  char *end;
+  errno = 0;
+  const unsigned long long n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+  if (errno || n == 0) return false;
+  const char *unit = *end ? strchr(units, *end) : NULL;
+  if (*end && (!unit || end[1])) return false;
+  const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+  *bytes = (size_t)n << shift;
+  return *bytes >> shift == n;
+}
+
+static bool read_offload_memory(const char *text) { return read_bytes(text, &environment.offload_bytes); }
+
 /* Words by `read`; else the numbers of a setting, from `least` on: 1 where 0 is automatic, which
  * goes without saying. */
 static const struct {
@@ -82,6 +98,7 @@ static const struct {
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run", 0, 0},
     {"WSGEMM_TUNE", read_tune, "the name of a file, or off", 0, 0},
     {"WSGEMM_OFFLOAD", read_offload, "off, auto, all, or ordinals of GPUs such as 0,1", 0, 0},
+    {"WSGEMM_OFFLOAD_MEMORY", read_offload_memory, "bytes of each GPU, such as 16G or 500M", 0, 0},
     {"WSGEMM_CHECK", NULL, NULL, WS_SETTING_check, 0},
     {"WSGEMM_INVARIANT", NULL, NULL, WS_SETTING_invariant, 0},
 };

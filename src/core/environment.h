@@ -8,6 +8,7 @@ typedef struct ws_environment {
   int n_threads;        /* 0: not set */
   ws_settings settings; /* of handles */
   ws_device_set devices;
+  size_t offload_bytes; /* of a GPU's memory, for host matrices; 0: not set */
   const char *tune; /* NULL: not set */
   char report[512]; /* lines for wsgemm_machine */
 } ws_environment;

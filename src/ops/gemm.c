@@ -4,13 +4,6 @@
 #include "core/cancel.h"
 #include "ops/place.h"
 
-/* Host matrices may go to devices, too. */
-static const ws_backend *backend_of(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status) {
-  const ws_backend *backend = ws_backend_of(call, p, device, status);
-  const bool offloads = backend == ws_backends[WS_CPU] && ws_devices && call->devices && ws_devices->takes_host(call, p);
-  return offloads ? ws_devices->of_host : backend;
-}
-
 /* A device's call is not cancelled in the middle; one on the host has no point at which it could
  * be. Out of line: what it keeps on the stack costs a small product on the host 3 ns. */
 __attribute__((noinline)) static wsgemm_status gemm_beside_devices(const ws_call *call, const ws_problem *p) {
@@ -19,7 +12,7 @@ __attribute__((noinline)) static wsgemm_status gemm_beside_devices(const ws_call
   const ws_backend *backend;
   {
     WS_UNCANCELLED;
-    backend = backend_of(call, p, &device, &status);
+    backend = ws_backend_for(call, p, &device, &status);
     if (backend && backend != ws_backends[WS_CPU]) return backend->gemm(call, p, device);
   }
   return backend ? backend->gemm(call, p, device) : status;
@@ -62,7 +55,7 @@ void ws_gemm_explain(const ws_call *call, const ws_problem *p, ws_text *t) {
   WS_UNCANCELLED;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_backend *backend = backend_of(call, p, &device, &status);
+  const ws_backend *backend = ws_backend_for(call, p, &device, &status);
   if (!backend) {
     ws_text_add(t, "error: %s\n", wsgemm_last_error());
     return;

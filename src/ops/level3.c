@@ -201,7 +201,7 @@ __attribute__((noinline)) static wsgemm_status solve_beside_devices(const ws_cal
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
   const ws_problem like = ws_level3_product_like(s);
-  const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
+  const ws_backend *backend = ws_backend_for(call, &like, &device, &status);
   if (!backend) return status;
   return backend->solve ? backend->solve(call, s, device) : solve_missing(call, backend);
 }
@@ -214,7 +214,7 @@ static wsgemm_status both_beside_devices(const ws_call *call, ws_problem *first,
   WS_UNCANCELLED;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_backend *backend = ws_backend_of(call, first, &device, &status);
+  const ws_backend *backend = ws_backend_for(call, first, &device, &status);
   first->second = second;
   return backend ? backend->gemm(call, first, device) : status;
 }
@@ -256,7 +256,7 @@ static void explain_system(const ws_call *call, const ws_system *s, ws_text *t) 
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
   const ws_problem like = ws_level3_product_like(s);
-  const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
+  const ws_backend *backend = ws_backend_for(call, &like, &device, &status);
   if (backend && !backend->explain_solve) solve_missing(call, backend), backend = NULL;
   if (!backend) {
     ws_text_add(t, "error: %s\n", wsgemm_last_error());

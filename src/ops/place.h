@@ -17,4 +17,11 @@ static inline const ws_backend *ws_backend_of(const ws_call *call, const ws_prob
   }
   return NULL;
 }
+
+/* The same; host matrices may go to devices, too. */
+static inline const ws_backend *ws_backend_for(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status) {
+  const ws_backend *backend = ws_backend_of(call, p, device, status);
+  const bool offloads = backend == ws_backends[WS_CPU] && ws_devices && call->devices && ws_devices->takes_host(call, p);
+  return offloads ? ws_devices->of_host : backend;
+}
 #endif

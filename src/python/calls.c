@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plans.h"
+#include "progress.h"
 
 typedef int gemm_function(void *handle, const void *desc);
 
@@ -290,7 +291,12 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 static PyType_Spec spec = {"wsgemm._calls.Short", sizeof(ws_short), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "wsgemm._calls", NULL, -1, NULL, NULL, NULL, NULL, NULL};
+static PyMethodDef functions[] = {
+    {"progress_address", ws_progress_address, METH_NOARGS, "what wsgemm_set_progress takes; its user: a function, or None"},
+    {"raise_stopped", ws_progress_raise, METH_NOARGS, "raises what this thread's last product was stopped by, if it was"},
+    {NULL, NULL, 0, NULL},
+};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "wsgemm._calls", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__calls(void) {
   PyObject *module = PyModule_Create(&definition);

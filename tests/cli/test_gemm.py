@@ -186,6 +186,26 @@ def test_invariant_rows(tmp_path, rng):
     assert np.load(tmp_path / "d.npy").tobytes() == np.load(tmp_path / "c.npy")[7].tobytes()
 
 
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+def test_map(tmp_path, rng, byte_order):
+    """Matrices that stay in their files: the same bytes; those of the other byte order are copied."""
+    for m, n, k in [(70, 50, 1), (300, 200, 100), (5, 7, 0)]:
+        a, b, c0 = integers(rng, (m, k), "f8"), integers(rng, (k, n), "f8"), integers(rng, (m, n), "f8")
+        save(tmp_path / "a.npy", a, "C", byte_order)
+        save(tmp_path / "b.npy", b, "F", byte_order)
+        save(tmp_path / "c0.npy", c0, "F", byte_order)
+        arguments = ["gemm", "a.npy", "b.npy", "--c", "c0.npy", "-o"]
+        check(*arguments, "c.npy", cwd=tmp_path)
+        check(*arguments, "mapped.npy", "--map", "--verify", cwd=tmp_path)
+        assert (tmp_path / "c.npy").read_bytes() == (tmp_path / "mapped.npy").read_bytes()
+        np.testing.assert_array_equal(load(tmp_path / "c.npy"), a @ b + c0)
+    check("gemm", "a.npy", "b.npy", "-o", "a.npy", "--map", cwd=tmp_path)
+    assert load(tmp_path / "a.npy").shape == (5, 7)
+    save(tmp_path / "a.npy", integers(rng, (7, 7), "f8"), "C", byte_order)
+    refuse(1, "mapped/c.npy", arguments=["gemm", "a.npy", "a.npy", "-o", "mapped/c.npy", "--map"], cwd=tmp_path)
+    assert not [name for name in tmp_path.iterdir() if name.name.endswith(".tmp")]
+
+
 def test_devices(tmp_path, rng):
     """With GPUs for host matrices or without any: the product is right."""
     a, b = integers(rng, (300, 300), "f8"), integers(rng, (300, 300), "f8")

@@ -315,11 +315,13 @@ static CUresult fake_cuCtxPushCurrent(CUcontext context) {
   return leave(result);
 }
 
-/* Where many calls fail in turn, one that fails takes the context away all the same: else threads that
- * live on would have a full stack in the end. */
+/* Where many calls fail in turn, the second one that fails takes the context away all the same: else threads
+ * that live on would have a full stack in the end. */
 static CUresult fake_cuCtxPopCurrent(CUcontext *context) {
+  static _Thread_local bool has_failed;
   const CUresult failure = enter(FAKE_cuCtxPopCurrent);
-  if (failure != CUDA_SUCCESS && fake.compute && depth > 0) depth--;
+  if (failure != CUDA_SUCCESS && has_failed && fake.compute && depth > 0) depth--;
+  has_failed = failure != CUDA_SUCCESS && !has_failed;
   if (failure != CUDA_SUCCESS) return leave(failure);
   const CUresult result = failure;
   if (depth == 0) return leave(CUDA_ERROR_INVALID_CONTEXT);
@@ -608,6 +610,18 @@ static void copy_args(fake_launch *l, const void *parameter) {
   l->args = (ws_gemm_args){.sched = l->wgmma.sched, .grid = l->wgmma.grid};
 }
 
+static bool reads_peer[FAKE_N_DEVICES][FAKE_N_DEVICES];
+
+/* Device memory that the current context may read, as it has peer access. */
+static bool is_of_peer(const void *pointer) {
+  for (int i = 0; i < n_globals; i++) {
+    if ((const char *)pointer < globals[i].address || (const char *)pointer >= globals[i].address + globals[i].bytes) continue;
+    for (int device = 0; device < FAKE_N_DEVICES; device++)
+      if (primary[device].id == globals[i].context_id) return reads_peer[fake_current()->device][device];
+  }
+  return false;
+}
+
 /* A variable that is another context's, or was that of one that is no more; memory of a graph's,
  * which is not the stream's, or freed. */
 static void check_memory(CUstream stream, const void *pointer) {
@@ -796,6 +810,23 @@ static CUresult fake_cuInit(unsigned flags) {
   return leave(flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUresult fake_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
+  ENTER(cuDeviceCanAccessPeer);
+  *can = device != peer && !fake.has_no_peers;
+  return leave(result);
+}
+
+/* Of two contexts once. */
+static CUresult fake_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  ENTER(cuCtxEnablePeerAccess);
+  const CUcontext context = fake_current();
+  if (!context || flags != 0 || context->device == peer->device) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  bool *const enabled = &reads_peer[context->device][peer->device];
+  if (*enabled) return leave(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+  *enabled = true;
+  return leave(result);
+}
+
 static CUresult fake_cuDeviceGetCount(int *n) {
   ENTER(cuDeviceGetCount);
   *n = fake.n_devices;
@@ -848,7 +879,7 @@ static CUresult fake_cuMemFreeHost(void *memory) {
 static CUresult fake_cuMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
   ENTER(cuMemGetInfo);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
-  *free_bytes = *total_bytes = (size_t)80 << 30;
+  *free_bytes = *total_bytes = fake.free_bytes ? fake.free_bytes : (size_t)80 << 30;
   return leave(result);
 }
 
@@ -859,7 +890,10 @@ static CUresult fake_cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
   if (copy->srcMemoryType != CU_MEMORYTYPE_UNIFIED || copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
       copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes)
     return leave(CUDA_ERROR_INVALID_VALUE);
-  check_memory(stream, (const void *)(uintptr_t)copy->srcDevice), check_memory(stream, (const void *)(uintptr_t)copy->dstDevice);
+  const bool is_from_peer = is_of_peer((const void *)(uintptr_t)copy->srcDevice);
+  if (is_from_peer) fake.n_peer_copies++;
+  if (!is_from_peer) check_memory(stream, (const void *)(uintptr_t)copy->srcDevice);
+  check_memory(stream, (const void *)(uintptr_t)copy->dstDevice);
   for (size_t i = 0; i < copy->Height; i++)
     memcpy((char *)(uintptr_t)copy->dstDevice + i * copy->dstPitch, (const char *)(uintptr_t)copy->srcDevice + i * copy->srcPitch,
            copy->WidthInBytes);

@@ -120,7 +120,9 @@ typedef struct fake_driver {
   void (*before_call)(fake_function function); /* unless NULL; runs without a lock */
   /* Device memory is there, copies copy; and what the kernels compute, this does, with the lock. */
   void (*compute)(const fake_launch *l);
-  int event_delay; /* a recorded event has come when it is asked for so many times */
+  size_t free_bytes; /* of each device; 0: 80 GiB */
+  bool has_no_peers; /* devices cannot read each other's memory */
+  int event_delay;   /* a recorded event has come when it is asked for so many times */
 
   /* ---- what it was asked ---- */
   int n_calls, n_calls_of[FAKE_N_FUNCTIONS];
@@ -141,6 +143,7 @@ typedef struct fake_driver {
   /* the last that was allocated in the primary context, and its bytes */
   char *copies[FAKE_N_DEVICES];
   size_t copies_bytes[FAKE_N_DEVICES];
+  int n_peer_copies; /* from another device's memory */
   int n_nodes; /* the last ones are kept, the first at 0 */
   fake_node node[FAKE_N_NODES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */

@@ -14,21 +14,26 @@
 
 /* ---- what a kernel computes ------------------------------------------------------------------- */
 
-static double element(const ws_operand *x, int64_t i, int64_t k) {
-  return ((const double *)x->data)[i * x->step_mn + k * x->step_k];
+static double element(const ws_operand *x, int64_t b, int64_t i, int64_t k) {
+  return ((const double *)x->data)[b * x->stride + i * x->step_mn + k * x->step_k];
+}
+
+static void compute_product(const ws_gemm_args *g, int64_t b) {
+  double alpha, beta;
+  memcpy(&alpha, &g->alpha, sizeof alpha), memcpy(&beta, &g->beta, sizeof beta);
+  for (int64_t j = 0; j < g->n; j++)
+    for (int64_t i = 0; i < g->m; i++) {
+      double sum = 0, *c = (double *)g->c + b * g->stride_c + i + j * g->ldc;
+      if (!ws_region_wants(&g->region, i, j)) continue;
+      for (int64_t k = 0; k < g->k; k++) sum += element(&g->a, b, i, k) * element(&g->b, b, j, k);
+      *c = alpha * sum + (g->beta_zero ? 0 : beta * *c);
+    }
 }
 
 /* Of doubles, on cc 8.0: one launch computes its whole product. Integers, so exact in any order. */
 static void compute(const fake_launch *l) {
   const ws_gemm_args *g = &l->args;
-  double alpha, beta;
-  memcpy(&alpha, &g->alpha, sizeof alpha), memcpy(&beta, &g->beta, sizeof beta);
-  for (int64_t j = 0; j < g->n; j++)
-    for (int64_t i = 0; i < g->m; i++) {
-      double sum = 0, *c = (double *)g->c + i + j * g->ldc;
-      for (int64_t k = 0; k < g->k; k++) sum += element(&g->a, i, k) * element(&g->b, j, k);
-      *c = alpha * sum + (g->beta_zero ? 0 : beta * *c);
-    }
+  for (int64_t b = 0; b < g->grid.n_batch; b++) compute_product(g, b);
 }
 
 /* ---- products ---------------------------------------------------------------------------------- */
@@ -170,6 +175,27 @@ CHILD_CASE(several_devices) {
     }
 }
 
+static void expect_cpu(wsgemm_handle *h, host_product *p, const char *when);
+
+/* Panels that one device has the others copy from it, if they can. */
+CHILD_CASE(peers) {
+  (void)unused;
+  begin(3);
+  for (int i = 0; i < 8; i++) {
+    host_product p = product_of(i & 1, i & 2);
+    p.m = 9000, p.n = 6100, p.k = 2;
+    p.transb = i & 4 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
+    fake.n_peer_copies = 0;
+    check_product(&p, 3);
+    CHECK(fake.n_peer_copies > 0, "no copies from device to device");
+  }
+  fake.has_no_peers = true, fake.n_peer_copies = 0;
+  host_product p = product_of(true, 2);
+  p.m = 9000, p.k = 2;
+  check_product(&p, 3);
+  CHECK(fake.n_peer_copies == 0, "%d copies from device to device", fake.n_peer_copies);
+}
+
 /* ---- what fails -------------------------------------------------------------------------------- */
 
 /* The n-th call of the driver fails, and from there on `length` of them: C is right, or lost where
@@ -264,6 +290,150 @@ CHILD_CASE(no_devices) {
   CHECK(fake.n_calls_of[FAKE_cuInit] == 0, "the driver was asked again");
 }
 
+/* ---- larger than a device's memory ------------------------------------------------------------ */
+
+/* Strips stay in groups, panels pass by: as many launches as that takes, in no more memory. */
+static void check_in_little_memory(int n_devices, int64_t m, int64_t n, int64_t k, size_t bytes) {
+  for (int i = 0; i < 4; i++) {
+    host_product p = product_of(i & 1, i & 2 ? -1 : 0);
+    p.m = m, p.n = n, p.k = k;
+    p.transa = i & 1 ? WSGEMM_TRANS : WSGEMM_NO_TRANS, p.transb = i & 2 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
+    check_product(&p, n_devices);
+    CHECK(fake.n_launches >= 3, "%d launches", fake.n_launches);
+    for (int device = 0; device < n_devices; device++)
+      CHECK(fake.copies_bytes[device] <= bytes, "%zu bytes on device %d", fake.copies_bytes[device], device);
+  }
+}
+
+CHILD_CASE(little_memory) {
+  (void)unused;
+  setenv("WSGEMM_OFFLOAD_MEMORY", "6M", 1);
+  begin(3);
+  check_in_little_memory(1, 6000, 1500, 3, 6 << 20);
+  check_in_little_memory(1, 1500, 6000, 3, 6 << 20);
+  check_in_little_memory(3, 6000, 3100, 2, 6 << 20);
+  host_product p = product_of(false, 1);
+  p.m = p.n = 300, p.k = 4000;
+  make(&p);
+  wsgemm_handle *h = handle_on(1);
+  expect_cpu(h, &p, "k so long that no strip has room");
+  CHECK(strstr(wsgemm_last_error(), "has room for"), "%s", wsgemm_last_error());
+}
+
+/* As the driver says. */
+CHILD_CASE(little_is_free) {
+  (void)unused;
+  begin(1);
+  fake.free_bytes = (size_t)560 << 20;
+  check_in_little_memory(1, 3000, 4000, 3, (size_t)48 << 20);
+}
+
+CHILD_CASE(a_call_fails_in_little_memory) {
+  (void)unused;
+  setenv("WSGEMM_OFFLOAD_MEMORY", "6M", 1);
+  begin(1);
+  check_failures(1, false, 3, 1, CUDA_ERROR_LAUNCH_FAILED);
+  check_failures(1, true, 0, 1 << 20, CUDA_ERROR_ECC_UNCORRECTABLE);
+}
+
+CHILD_CASE(a_device_vanishes_in_little_memory) {
+  (void)unused;
+  setenv("WSGEMM_OFFLOAD_MEMORY", "6M", 1);
+  begin(2);
+  check_failures(2, false, 1, 1 << 20, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+/* ---- what is one cell: batches, regions ------------------------------------------------------- */
+
+typedef struct batch {
+  wsgemm_gemm_desc d;
+  double *c, *before, *expected;
+  size_t n_c;
+} batch;
+
+static wsgemm_status run_batch(wsgemm_handle *h, const batch *x, double *c) {
+  wsgemm_gemm_desc d = x->d;
+  d.c = c;
+  return wsgemm_gemm(h, &d);
+}
+
+/* A batch with gaps between its matrices, or without, and one B for all. */
+static batch make_batch(bool is_pinned, bool has_gaps, double beta) {
+  enum { M = 300, N = 200, K = 40, COUNT = 9 };
+  const int64_t gap = has_gaps ? 5 : 0;
+  batch x = {.d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, K)};
+  x.d.lda = M, x.d.ldb = N, x.d.ldc = M, x.d.batch_count = COUNT;
+  x.d.stride_a = M * K + gap, x.d.stride_b = 0, x.d.stride_c = M * N + gap;
+  x.d.alpha.d = 2, x.d.beta.d = beta;
+  x.n_c = (size_t)(x.d.stride_c * COUNT);
+  x.d.a = matrix(is_pinned, (size_t)(x.d.stride_a * COUNT)), x.d.b = matrix(is_pinned, N * K);
+  x.c = matrix(is_pinned, x.n_c), x.before = matrix(false, x.n_c), x.expected = matrix(false, x.n_c);
+  CHECK(run_batch(NULL, &x, x.expected) == WSGEMM_SUCCESS, "on the CPU: %s", wsgemm_last_error());
+  return x;
+}
+
+static bool is_batch_right(const batch *x) { return memcmp(x->c, x->expected, x->n_c * sizeof *x->c) == 0; }
+
+CHILD_CASE(batches) {
+  (void)unused;
+  begin(2);
+  wsgemm_handle *h = handle_on(2);
+  for (int i = 0; i < 8; i++) {
+    batch x = make_batch(i & 1, i & 2, i & 4 ? 3 : 0);
+    fake_forget();
+    CHECK(run_batch(h, &x, x.c) == WSGEMM_SUCCESS && is_batch_right(&x) && fake.n_launches > 0, "batch %d: %s", i,
+          wsgemm_last_error());
+  }
+}
+
+/* The n-th call of the driver fails: C is right, or lost, if it is read and has been written in part. */
+static bool check_failing_batch(wsgemm_handle *h, const batch *x, int nth, int length) {
+  memcpy(x->c, x->before, x->n_c * sizeof *x->c);
+  fake_fail(FAKE_ANY, nth, nth + length - 1, CUDA_ERROR_LAUNCH_FAILED);
+  const wsgemm_status status = run_batch(h, x, x->c);
+  const bool has_failed = fake.n_watched >= nth, may_be_lost = x->d.beta.d != 0;
+  fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+  CHECK((status == WSGEMM_DEVICE_ERROR && may_be_lost) || (status == WSGEMM_SUCCESS && is_batch_right(x)),
+        "call %d fails: %s: %s", nth, wsgemm_status_name(status), wsgemm_last_error());
+  return has_failed;
+}
+
+CHILD_CASE(a_call_of_a_batch_fails) {
+  (void)unused;
+  begin(1);
+  wsgemm_handle *h = handle_on(1);
+  for (int i = 0; i < 8; i++) {
+    const batch x = make_batch(i & 1, i & 2, i & 4 ? 3 : 0);
+    for (int length = 1; length <= 1000; length += 999) {
+      int nth = 1;
+      while (check_failing_batch(h, &x, nth, length)) nth++;
+      CHECK(nth > 20, "%d calls are few", nth);
+    }
+  }
+}
+
+/* A triangle of C, the other one of which is neither read nor written: NaN. */
+CHILD_CASE(regions) {
+  (void)unused;
+  enum { N = 1100, K = 30, LD = N + 1 };
+  begin(1);
+  wsgemm_handle *h = handle_on(1);
+  for (int i = 0; i < 8; i++) {
+    const wsgemm_uplo uplo = i & 1 ? WSGEMM_UPPER : WSGEMM_LOWER;
+    double *a = matrix(i & 2, N * K), *c = matrix(i & 2, LD * N), *expected = matrix(false, LD * N);
+    for (int64_t j = 0; j < N; j++)
+      for (int64_t r = 0; r < LD; r++)
+        if (r == N || (uplo == WSGEMM_UPPER ? r > j : r < j)) c[r + j * LD] = expected[r + j * LD] = NAN;
+    const double beta = i & 4 ? -2 : 0;
+    CHECK(wsgemm_dsyrk(NULL, WSGEMM_COL_MAJOR, uplo, WSGEMM_NO_TRANS, N, K, 3, a, N, beta, expected, LD) == WSGEMM_SUCCESS,
+          "on the CPU");
+    fake_forget();
+    CHECK(wsgemm_dsyrk(h, WSGEMM_COL_MAJOR, uplo, WSGEMM_NO_TRANS, N, K, 3, a, N, beta, c, LD) == WSGEMM_SUCCESS &&
+              fake.n_launches > 0 && memcmp(c, expected, sizeof *c * LD * N) == 0,
+          "region %d: %s", i, wsgemm_last_error());
+  }
+}
+
 /* ---- which products ---------------------------------------------------------------------------- */
 
 CHILD_CASE(what_stays_on_the_cpu) {
@@ -303,10 +473,40 @@ CHILD_CASE(pinned_limit) {
 
 /* ---- settings ---------------------------------------------------------------------------------- */
 
-static void count_report(void *user, double done) {
+static int count_report(void *user, double done) {
   double *last = user;
   CHECK(done >= *last && done <= 1, "%g after %g", done, *last);
   *last = done;
+  return 0;
+}
+
+/* So many reports later. */
+static int stop(void *user, double done) {
+  int *left = user;
+  (void)done;
+  return (*left)-- <= 0;
+}
+
+/* What is written of C is right, all else as it was; and the next call is right. */
+CHILD_CASE(stopped) {
+  (void)unused;
+  begin(2);
+  for (int i = 0; i < 12; i++) {
+    host_product p = product_of(i & 1, i & 2 ? 2 : 0);
+    p.m = 5000;
+    make(&p);
+    double *expected = expected_of(&p);
+    wsgemm_handle *h = handle_on(1 + i % 2);
+    int left = i / 2;
+    wsgemm_set_progress(h, stop, &left);
+    const wsgemm_status status = run(h, &p);
+    CHECK(status == WSGEMM_STOPPED || (status == WSGEMM_SUCCESS && left >= 0), "%s", wsgemm_status_name(status));
+    for (size_t j = 0; j < p.n_c; j++) CHECK(p.c[j] == expected[j] || p.c[j] == p.before[j], "element %zu is neither", j);
+    wsgemm_set_progress(h, NULL, NULL);
+    reset(&p);
+    CHECK(run(h, &p) == WSGEMM_SUCCESS && is_right(&p, expected), "after a call that was stopped: %s", wsgemm_last_error());
+    wsgemm_destroy(h);
+  }
 }
 
 CHILD_CASE(settings) {
@@ -370,14 +570,23 @@ static const struct check_case cases[] = {
     {"layouts_and_ops", layouts_and_ops},
     {"shapes", shapes},
     {"several_devices", several_devices},
+    {"peers", peers},
     {"a_call_fails", a_call_fails},
     {"a_device_vanishes", a_device_vanishes},
     {"a_full_device", a_full_device},
     {"devices_unlike", devices_unlike},
     {"no_devices", no_devices},
+    {"little_memory", little_memory},
+    {"little_is_free", little_is_free},
+    {"a_call_fails_in_little_memory", a_call_fails_in_little_memory},
+    {"a_device_vanishes_in_little_memory", a_device_vanishes_in_little_memory},
+    {"batches", batches},
+    {"a_call_of_a_batch_fails", a_call_of_a_batch_fails},
+    {"regions", regions},
     {"what_stays_on_the_cpu", what_stays_on_the_cpu},
     {"pinned_limit", pinned_limit},
     {"settings", settings},
+    {"stopped", stopped},
     {"several_threads", several_threads},
 };
 
