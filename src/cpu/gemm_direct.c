@@ -194,7 +194,8 @@ static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws
 
 /* Whether products are small, and each is computed whole. */
 static bool are_small(const ws_problem *p, const ws_plan *plan) {
-  return plan->bm >= p->m && plan->bn >= p->n && !plan->by_columns && ws_are_small(p, plan->row);
+  return plan->bm >= p->m && plan->bn >= p->n && plan->kc >= p->k && plan->pack_a == p->a.trans && !plan->by_columns &&
+         ws_are_small(p, plan->row);
 }
 
 static void small_products(const ws_problem *p, const ws_plan *plan, int64_t first, int64_t last) {

@@ -64,12 +64,21 @@ static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64
   return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
 
-/* Of a batch of so much work, several small products to an item, each whole; or one, where there are many. */
+/* Multiply-adds of floats that take as long as the batch: of a small product, also its end, and rows that do not fill a vector. */
+static double work_of_batch(const ws_problem *p, const ws_cpu_row *row, double work) {
+  enum { END_OF_PRODUCT = 1000 };
+  if (p->batch_count == 1 || !ws_are_small(p, row)) return work;
+  const double each = (double)(round_up(p->m, row->ukr->vl) * p->n * p->k) * ws_float_products(p->a.type);
+  return (each + END_OF_PRODUCT) * (double)p->batch_count;
+}
+
+/* Of a batch of so much work, several small products to an item, each whole; or one, where there are many. Taking an item costs as much
+ * as a small product. In whole numbers, which raise no flag. */
 static bool takes_whole_products(const ws_problem *p, double work, ws_plan *plan) {
   if (p->batch_count == 1) return false;
-  const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
-  const double work_each = work / (double)p->batch_count;
-  plan->n_products = ws_max(1, ws_min(share, (int64_t)(WS_WORK_PER_THREAD / 8 / work_each)));
+  const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD), most = INT64_C(1) << 60;
+  const int64_t each = (work < (double)most ? (int64_t)work : most) / p->batch_count;
+  plan->n_products = ws_max(1, ws_min(share, (int64_t)WS_WORK_PER_THREAD / 2 / ws_max(1, each)));
   return share > 1;
 }
 
@@ -93,6 +102,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
   plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
   plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
+  work = work_of_batch(p, row, work);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   /* Rows of C beside each other are written by two threads at the end of each column: their caches pass lines to and
