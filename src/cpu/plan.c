@@ -108,7 +108,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   /* Rows of C beside each other are written by two threads at the end of each column: their caches pass lines to and
    * fro, also those that a prefetch takes (Zen 5, FP64 TN 134 x 1820 x 5 46 GF/s by rows, 93 by columns). */
   const int64_t strip = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
-  const bool is_wide = !plan->c_by_rows && p->batch_count == 1 && p->k <= SHORT_K && p->n >= p->m && strip >= PANELS_PER_TILE * row->nr;
+  const bool is_wide =
+      !plan->c_by_rows && p->batch_count == 1 && p->k <= SHORT_K && p->n >= p->m && strip >= PANELS_PER_TILE * row->nr;
   if ((plan->by_columns && !plan->pack_a) || is_wide) {
     plan->bn = strip;
     return;
@@ -158,7 +159,8 @@ static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   enum { LINES_OF_COPY = 64 };
   if (plan->n_threads > 1 && takes_whole_products(p, work, plan)) return;
-  const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY, many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY,
+                many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
   const int64_t n_items = dots_have_copies(p) ? ws_max(plan->n_threads, ws_min(most, many)) : many;
   if (p->m > p->n)
     plan->bm = round_up(ws_ceil_div(p->m, n_items), WS_DOTS_ROWS);
