@@ -495,6 +495,19 @@ def gpu_level3_table(records):
     return table([speedup_head(cases) + ", n:", *(str(n) for n in sizes), "geometric mean (least)"], rows)
 
 
+def batched_table(records):
+    """One row for each routine and thread count, one column for each size."""
+    cases = cases_of(records)
+    sizes = sorted(unique(size_of(c) for c in cases))
+    rows = []
+    for routine, threads in unique((c.routine, c.threads) for c in cases):
+        of_size = {size_of(c): c for c in cases if (c.routine, c.threads) == (routine, threads)}
+        rows.append([f"`{routine}`, {threads_text(threads)}"] +
+                    [f"{of_size[n].ratio:.2f}" if n in of_size and of_size[n].ratio is not None else "-" for n in sizes] +
+                    [mean_and_least(list(of_size.values()))])
+    return table([speedup_head(cases) + ", n:", *(str(n) for n in sizes), "geometric mean (least)"], rows)
+
+
 def is_square_case(name):
     """n=64, or NN 64x64x64: no op, no ld of its own."""
     found = re.fullmatch(r"n=\d+|NN (\d+)x\1x\1", name)
@@ -614,7 +627,7 @@ TABLES = {
     "lookup": lookup_table,
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
-    "batched": lambda records: by_routine(cases_of(records)),
+    "batched": batched_table,
     "threads": lambda records: by_routine(cases_of(records)),
     "level3": lambda records: by_routine(cases_of(records)),
     "odd": lambda records: by_shape(cases_of(records)),

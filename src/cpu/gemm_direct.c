@@ -75,8 +75,8 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
 /* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
 static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
-static inline void pack_panel(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t i, int64_t m, int64_t k0, int64_t kb,
-                              char *panel) {
+static inline void pack_panel(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t i, int64_t m, int64_t k0,
+                              int64_t kb, char *panel) {
   ukr->pack(m, kb, ws_operand_at(&p->a, batch, i, k0, ws_types[p->a.type].bytes), p->a.ld, p->a.trans, panel, ukr->mr);
 }
 
@@ -96,8 +96,8 @@ static void packed_panels(const ws_problem *p, const ws_plan *plan, const ws_rec
       const int64_t m = ws_min(ukr->mr, r->i1 - i);
       if (!plan->by_columns) pack_panel(p, ukr, r->batch, i, m, k0, kb, room);
       if (plan->asks_for_c && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
-      panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, j, j + n, plan->c_by_rows,
-                    false);
+      panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, j, j + n,
+                    plan->c_by_rows, false);
       if (plan->by_columns) panel += panel_bytes;
     }
   }
@@ -166,8 +166,8 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
 static inline void small(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int64_t batch, const bool c_by_rows) {
   const int bytes = ws_types[p->a.type].bytes;
   if (p->m <= ukr->n_vectors * ukr->vl) {
-    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, 0, 0, bytes), p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0,
-                  p->k, 0, p->n, c_by_rows, false);
+    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, 0, 0, bytes), p->a.ld, vectors_of(p->m, ukr->vl), p->m,
+                  0, 0, p->k, 0, p->n, c_by_rows, false);
     return;
   }
   const int64_t most = most_vectors(ukr, p->n);
@@ -180,21 +180,23 @@ static inline void small(const ws_problem *p, const ws_ukr_set *ukr, const ws_sc
 }
 
 /* The same with a transposed A, of products first .. last - 1. */
-static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int64_t first,
-                                                   int64_t last, const bool c_by_rows) {
+static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale,
+                                                   int64_t first, int64_t last, const bool c_by_rows) {
   const int bytes = ws_types[p->a.type].bytes;
   char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * p->k * bytes), PANEL_ALIGN_BITS);
   for (int64_t batch = first; batch < last; batch++)
     for (int64_t i = 0; i < p->m; i += ukr->mr) {
       const int64_t m = ws_min(ukr->mr, p->m - i);
       ukr->pack(m, p->k, ws_operand_at(&p->a, batch, i, 0, bytes), p->a.ld, true, panel, ukr->mr);
-      panel_times_b(p, ukr, scale, bytes, batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, c_by_rows, false);
+      panel_times_b(p, ukr, scale, bytes, batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, c_by_rows,
+                    false);
     }
 }
 
 /* Whether products are small, and each is computed whole. */
 static bool are_small(const ws_problem *p, const ws_plan *plan) {
-  return plan->bm >= p->m && plan->bn >= p->n && !plan->by_columns && ws_are_small(p, plan->row);
+  return plan->bm >= p->m && plan->bn >= p->n && plan->kc >= p->k && plan->pack_a == p->a.trans && !plan->by_columns &&
+         ws_are_small(p, plan->row);
 }
 
 static void small_products(const ws_problem *p, const ws_plan *plan, int64_t first, int64_t last) {

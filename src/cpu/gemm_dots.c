@@ -54,8 +54,8 @@ static lines in_place(const ws_problem *p, bool is_b, const ws_rectangle *r, int
 }
 
 /* One block of k with one operand copied to `room` by runs of at most `most` lines, each ld long. */
-static void block_by_copies(const ws_problem *p, const ws_ukr_set *ukr, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
-                            int64_t kb, bool is_b, char *room, int64_t most, int64_t ld) {
+static void block_by_copies(const ws_problem *p, const ws_ukr_set *ukr, const ws_rectangle *all, const ws_scale *scale,
+                            int64_t k0, int64_t kb, bool is_b, char *room, int64_t most, int64_t ld) {
   ws_rectangle r = *all;
   for (int64_t n, line = is_b ? all->j0 : all->i0; line < (is_b ? all->j1 : all->i1); line += n) {
     n = ws_min(most, (is_b ? all->j1 : all->i1) - line);
@@ -140,7 +140,8 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const dots_run *run = context;
   (void)step;
-  n_items[0] = ws_ceil_div(run->p->batch_count, run->plan->n_products) * ws_ceil_div(run->p->m, run->plan->bm) * ws_ceil_div(run->p->n, run->plan->bn);
+  n_items[0] = ws_ceil_div(run->p->batch_count, run->plan->n_products) * ws_ceil_div(run->p->m, run->plan->bm) *
+               ws_ceil_div(run->p->n, run->plan->bn);
   n_items[1] = 0;
 }
 

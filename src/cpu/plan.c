@@ -2,6 +2,7 @@
  * handle says counts first, then what tuning has found, then the model, whose numbers carry their
  * origin. Only kc is part of the numerics, and it follows from the row and k. */
 #include "cpu/plan.h"
+#include "cpu/way.h"
 #include "cpu/workspace.h"
 
 #include "core/processors.h"
@@ -64,12 +65,21 @@ static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64
   return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
 
-/* Of a batch of so much work, several small products to an item, each whole; or one, where there are many. */
+/* Multiply-adds of floats that take as long as the batch: of a small product, also its end, and rows that do not fill a vector. */
+static double work_of_batch(const ws_problem *p, const ws_cpu_row *row, double work) {
+  enum { END_OF_PRODUCT = 1000 };
+  if (p->batch_count == 1 || !ws_are_small(p, row)) return work;
+  const double each = (double)(round_up(p->m, row->ukr->vl) * p->n * p->k) * ws_float_products(p->a.type);
+  return (each + END_OF_PRODUCT) * (double)p->batch_count;
+}
+
+/* Of a batch of so much work, several small products to an item, each whole; or one, where there are many. Taking an item costs as much
+ * as a small product. In whole numbers, which raise no flag. */
 static bool takes_whole_products(const ws_problem *p, double work, ws_plan *plan) {
   if (p->batch_count == 1) return false;
-  const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
-  const double work_each = work / (double)p->batch_count;
-  plan->n_products = ws_max(1, ws_min(share, (int64_t)(WS_WORK_PER_THREAD / 8 / work_each)));
+  const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD), most = INT64_C(1) << 60;
+  const int64_t each = (work < (double)most ? (int64_t)work : most) / p->batch_count;
+  plan->n_products = ws_max(1, ws_min(share, (int64_t)WS_WORK_PER_THREAD / 2 / ws_max(1, each)));
   return share > 1;
 }
 
@@ -93,12 +103,14 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
   plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
   plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
+  work = work_of_batch(p, row, work);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   /* Rows of C beside each other are written by two threads at the end of each column: their caches pass lines to and
    * fro, also those that a prefetch takes (Zen 5, FP64 TN 134 x 1820 x 5 46 GF/s by rows, 93 by columns). */
   const int64_t strip = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
-  const bool is_wide = !plan->c_by_rows && p->batch_count == 1 && p->k <= SHORT_K && p->n >= p->m && strip >= PANELS_PER_TILE * row->nr;
+  const bool is_wide =
+      !plan->c_by_rows && p->batch_count == 1 && p->k <= SHORT_K && p->n >= p->m && strip >= PANELS_PER_TILE * row->nr;
   if ((plan->by_columns && !plan->pack_a) || is_wide) {
     plan->bn = strip;
     return;
@@ -130,26 +142,18 @@ static void plan_vector(const ws_call *call, const ws_problem *p, double work, w
   plan->coarse = 1;
 }
 
-/* So many lines of k elements each do not stay in L2. Of any size: bits depend on this, but not on the machine. */
-static bool is_far(double n_lines, const ws_problem *p) {
-  const double far_bytes = 1024.0 * 1024;
-  return n_lines * (double)p->k * ws_types[p->a.type].bytes > far_bytes;
-}
-
-/* The short operand is not along k. */
-static bool dots_have_copies(const ws_problem *p) { return !p->a.trans || p->b.trans; }
-
 /* The long side of C is cut; into one part for each thread where each copies the short operand, which takes as long as the sums of
  * some lines. */
 static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   plan->path = WS_PATH_DOTS;
   /* from far away in long runs; else both operands' blocks stay in L1 */
-  plan->kc = k_block(p->k, (is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
+  plan->kc = k_block(p->k, (ws_is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   enum { LINES_OF_COPY = 64 };
   if (plan->n_threads > 1 && takes_whole_products(p, work, plan)) return;
-  const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY, many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
-  const int64_t n_items = dots_have_copies(p) ? ws_max(plan->n_threads, ws_min(most, many)) : many;
+  const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY,
+                many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  const int64_t n_items = ws_dots_have_copies(p) ? ws_max(plan->n_threads, ws_min(most, many)) : many;
   if (p->m > p->n)
     plan->bm = round_up(ws_ceil_div(p->m, n_items), WS_DOTS_ROWS);
   else
@@ -288,82 +292,7 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
   return ws_tuned_for_row(&tuned, plan->row);
 }
 
-/* ---- few rows, few columns ------------------------------------------------------------------- */
-
-/* Rows or columns that are few: for sums along k; for tiles of C by rows. */
-enum { FEW = 24, FEW_BY_ROWS = 64 };
-/* Of k, for sums along it. */
-enum { LEAST_K = 32 };
-
-/* How a product is computed whose C or operands do not suit register tiles of columns. */
-typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
-
-/* Costs of the ways are in multiply-adds of vectors (measured, Zen 5). */
-enum {
-  END_OF_SUM = 4,  /* an element's sum along k */
-  COPY = 6,        /* a vector that is copied along the other dimension */
-  END_OF_TILE = 8, /* of a vector of real C, beside a tile that is written by rows; sums were fitted without it */
-  STEPS_OF_C = 20, /* of k, for a tile of C that is written by rows */
-  STEPS_OF_FEW = 5 /* the same of 4 rows or less */
-};
-
-/* Vectors of n elements; vl is a power of two, and divisions are felt by the smallest products. */
-static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
-
-static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
-  const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
-  const int64_t cost = vectors_of(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
-  /* pieces of B's rows come one by one; beside an A in place, they do no harm */
-  return p->a.trans && p->b.trans && is_far((double)p->n, p) ? cost + cost / 4 : cost;
-}
-
-/* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
- * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
-static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
-  if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
-  const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
-  if (!few_rows && !few_columns) return INT64_MAX;
-  const int64_t k_vectors = vectors_of(p->k, vl), n_few = ws_min(p->m, p->n);
-  if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
-  const int64_t sums = p->m * p->n * (k_vectors + END_OF_SUM);
-  const int64_t cost = sums + (dots_have_copies(p) ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
-  return !p->a.trans && p->m > vl ? cost + cost / 8 : cost; /* tiles are half full at least: and threads share their A */
-}
-
-/* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
- * fuller. */
-static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl) {
-  if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
-  const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
-  if (p->m > FEW_BY_ROWS && (!p->a.trans || (!is_one_panel && (is_far((double)p->m, p) || is_far((double)p->n, p)))))
-    return INT64_MAX;
-  return vectors_of(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
-}
-
-static way way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
-  enum { LEAST_WORK = 1500 }; /* of NT, less is sooner done than thought about */
-  const int64_t most = INT64_C(1) << 20;
-  if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
-  if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WAY_OF_TILES;
-  const int64_t vl = row->ukr->vl;
-  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
-  if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
-  return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
-}
-
-ws_small ws_small_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
-  const bool is_small = ws_is_small(p, row), is_small_by_rows = ws_is_small_by_rows(p, row);
-  if (!is_small && !is_small_by_rows && (p->m | p->n | p->k) > WS_SMALL_WORK / 2) return WS_NOT_SMALL;
-  switch (way_of(call, p, row)) {
-  case WAY_OF_TILES:
-    return is_small ? WS_SMALL : WS_NOT_SMALL;
-  case WAY_BY_ROWS:
-    return is_small_by_rows ? WS_SMALL_BY_ROWS : WS_NOT_SMALL;
-  case WAY_OF_DOTS:
-    return ws_is_small_dots(p, row) ? WS_SMALL_DOTS : WS_NOT_SMALL;
-  }
-  return WS_NOT_SMALL;
-}
+/* ---- a product ------------------------------------------------------------------------------- */
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
@@ -383,9 +312,9 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
                       !ws_is_half(given->a.type);
   const bool is_vector = !ws_is_half(given->a.type) && (given->n == 1 || given->m == 1) && given->k >= 4 &&
                          (double)given->m * (double)given->n * (double)given->k >= VECTOR_LEAST && !invariant;
-  const way way = is_vector || is_row ? WAY_OF_TILES : way_of(call, given, ws_row_for(call, given->a.type));
-  const bool has_dots = way == WAY_OF_DOTS;
-  plan->c_by_rows = way == WAY_BY_ROWS;
+  const ws_way way = is_vector || is_row ? WS_WAY_OF_TILES : ws_way_of(call, given, ws_row_for(call, given->a.type));
+  const bool has_dots = way == WS_WAY_OF_DOTS;
+  plan->c_by_rows = way == WS_WAY_BY_ROWS;
   plan->transposed = is_row || plan->c_by_rows;
   ws_problem transposed;
   if (plan->transposed) ws_transpose_problem(given, &transposed);

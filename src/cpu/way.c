@@ -1,0 +1,80 @@
+/* way.c - which way of computing suits few rows and few columns: a model of three costs; and which products
+ * are so small that they go without a plan.
+ *
+ * The choice is part of the numerics (sums along k have an order of their own), so it follows from the
+ * product, its row and the mode alone: not from threads, the batch or the machine. */
+#include "cpu/way.h"
+
+#include "core/tile.h"
+
+/* Rows or columns that are few: for sums along k; for tiles of C by rows. */
+enum { FEW = 24, FEW_BY_ROWS = 64 };
+/* Of k, for sums along it. */
+enum { LEAST_K = 32 };
+
+/* Costs of the ways are in multiply-adds of vectors (measured, Zen 5). */
+enum {
+  END_OF_SUM = 4,  /* an element's sum along k */
+  COPY = 6,        /* a vector that is copied along the other dimension */
+  END_OF_TILE = 8, /* of a vector of real C, beside a tile that is written by rows; sums were fitted without it */
+  STEPS_OF_C = 20, /* of k, for a tile of C that is written by rows */
+  STEPS_OF_FEW = 5 /* the same of 4 rows or less */
+};
+
+/* Vectors of n elements; vl is a power of two, and divisions are felt by the smallest products. */
+static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
+
+static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
+  const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
+  const int64_t cost = vectors_of(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+  /* pieces of B's rows come one by one; beside an A in place, they do no harm */
+  return p->a.trans && p->b.trans && ws_is_far((double)p->n, p) ? cost + cost / 4 : cost;
+}
+
+/* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
+ * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
+static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
+  if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
+  const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
+  if (!few_rows && !few_columns) return INT64_MAX;
+  const int64_t k_vectors = vectors_of(p->k, vl), n_few = ws_min(p->m, p->n);
+  if (!few_columns && ws_is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
+  const int64_t sums = p->m * p->n * (k_vectors + END_OF_SUM);
+  const int64_t cost = sums + (ws_dots_have_copies(p) ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
+  return !p->a.trans && p->m > vl ? cost + cost / 8 : cost; /* tiles are half full at least: and threads share their A */
+}
+
+/* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
+ * fuller. */
+static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl) {
+  if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
+  const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
+  if (p->m > FEW_BY_ROWS && (!p->a.trans || (!is_one_panel && (ws_is_far((double)p->m, p) || ws_is_far((double)p->n, p)))))
+    return INT64_MAX;
+  return vectors_of(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
+}
+
+ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  enum { LEAST_WORK = 1500 }; /* of NT, less is sooner done than thought about */
+  const int64_t most = INT64_C(1) << 20;
+  if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WS_WAY_OF_TILES;
+  if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WS_WAY_OF_TILES;
+  const int64_t vl = row->ukr->vl;
+  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
+  if (tiles <= dots && tiles <= by_rows) return WS_WAY_OF_TILES;
+  return dots < by_rows ? WS_WAY_OF_DOTS : WS_WAY_BY_ROWS;
+}
+
+ws_small ws_small_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  const bool is_small = ws_is_small(p, row), is_small_by_rows = ws_is_small_by_rows(p, row);
+  if (!is_small && !is_small_by_rows && (p->m | p->n | p->k) > WS_SMALL_WORK / 2) return WS_NOT_SMALL;
+  switch (ws_way_of(call, p, row)) {
+  case WS_WAY_OF_TILES:
+    return is_small ? WS_SMALL : WS_NOT_SMALL;
+  case WS_WAY_BY_ROWS:
+    return is_small_by_rows ? WS_SMALL_BY_ROWS : WS_NOT_SMALL;
+  case WS_WAY_OF_DOTS:
+    return ws_is_small_dots(p, row) ? WS_SMALL_DOTS : WS_NOT_SMALL;
+  }
+  return WS_NOT_SMALL;
+}
