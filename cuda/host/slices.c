@@ -130,7 +130,7 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
   const ws_strided *const floats = &x->floats;
   char *const slices = at + ALIGN, *const maxima = slices + (int64_t)s.slices_bytes,
               *const scales = maxima + (int64_t)s.maxima_bytes, *const groups = scales + (int64_t)s.scales_bytes,
-             *const listed = groups + (int64_t)s.groups_bytes;
+              *const listed = groups + (int64_t)s.groups_bytes;
   return (ws_slice_operand){.from = floats->data,
                             .to = (uint16_t *)(void *)slices,
                             .maxima = (uint32_t *)(void *)maxima,
@@ -230,9 +230,11 @@ ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, i
   s.scales.state_m = of_a->state, s.scales.state_n = of_b->state;
   s.scales.n_m = of_a->n_counted, s.scales.n_n = of_b->n_counted;
   if (a.given.n_batch > 1)
-    s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch, s.scales.listed_pitch_m = of_a->listed_pitch;
+    s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch,
+    s.scales.listed_pitch_m = of_a->listed_pitch;
   if (b.given.n_batch > 1)
-    s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch, s.scales.listed_pitch_n = of_b->listed_pitch;
+    s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch,
+    s.scales.listed_pitch_n = of_b->listed_pitch;
   if (ws_slices_are_shared(chunk)) *of_b = (ws_slice_operand){0};
   return s;
 }

@@ -147,7 +147,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ __forceinline__ item gathered_item_at(uint32_t item_idx, const slice_lists &lists) const {
     const int64_t n_m = lists.m ? ws_min(args.m, args.scales.state_m->n_needs_3) : args.m,
                   n_n = lists.n ? ws_min(args.n, args.scales.state_n->n_needs_3) : args.n;
-    const uint32_t n_rows = uint32_t(ws_ceil_div(n_m, Config::bm)), n_of_product = n_rows * uint32_t(ws_ceil_div(n_n, Config::item_n));
+    const uint32_t n_rows = uint32_t(ws_ceil_div(n_m, Config::bm)),
+                   n_of_product = n_rows * uint32_t(ws_ceil_div(n_n, Config::item_n));
     const uint32_t batch = item_idx / n_of_product, tile = item_idx % n_of_product;
     return {batch < args.grid.n_batch ? int(tile % n_rows) * Config::bm : -1, int(tile / n_rows) * Config::item_n, int(batch), 0};
   }

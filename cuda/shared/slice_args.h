@@ -121,8 +121,8 @@ static inline WS_HOST_DEVICE int ws_slice_exponent(uint32_t most) {
 
 /* Whether three slices are of the listed x alone, as if there were no others (gathered): where no x of the other operand needs them, so
  * that C has no such elements elsewhere. If all do, they are left in their places, as a later chunk of C takes them so. */
-static inline WS_HOST_DEVICE int ws_slices_are_gathered(const int32_t *listed, const ws_slice_state *own, const ws_slice_state *other,
-                                                        int64_t n_counted) {
+static inline WS_HOST_DEVICE int ws_slices_are_gathered(const int32_t *listed, const ws_slice_state *own,
+                                                        const ws_slice_state *other, int64_t n_counted) {
   return listed && other->n_needs_3 == 0 && 2 * (int64_t)own->n_needs_3 <= n_counted;
 }
 

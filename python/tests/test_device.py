@@ -413,6 +413,24 @@ def test_product_in_a_torch_graph(rng):
         np.testing.assert_array_equal(library.get(out), factor * (a @ b))
 
 
+def test_product_in_a_cupy_graph(rng):
+    library = Cupy()
+    cupy = library.cupy
+    a, b = integer_array(rng, (300, 300), "float32"), integer_array(rng, (300, 300), "float32")
+    x, y, out = library.put(a), library.put(b), library.put(np.zeros_like(a))
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        wsgemm.matmul(x, y, out)
+        stream.synchronize()
+        stream.begin_capture()
+        wsgemm.matmul(x, y, out)
+        graph = stream.end_capture()
+        for factor in (2, 3):
+            x[...] = library.put(a * factor)
+            graph.launch(stream)
+            stream.synchronize()
+            np.testing.assert_array_equal(library.get(out), factor * (a @ b))
+
+
 # ---- Packed operands: as large as products must be that are made of slices anyway ------------------------------------------
 
 

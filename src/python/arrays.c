@@ -19,13 +19,10 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are of 64 bits");
 static bool read_numpy(PyObject *x, ws_array *array) {
   const numpy_array *own = (const numpy_array *)x;
   if (own->n_dims > WS_MOST_DIMS) return false;
-  *array = (ws_array){.data = (uintptr_t)own->data,
-                      .type = (uintptr_t)own->type,
-                      .device = WS_ON_HOST,
-                      .n_dims = own->n_dims,
-                      .shape = (const int64_t *)own->shape,
-                      .strides = (const int64_t *)own->strides,
-                      .is_writeable = own->flags & NUMPY_WRITEABLE};
+  array->data = (uintptr_t)own->data, array->type = (uintptr_t)own->type;
+  array->device = WS_ON_HOST, array->n_dims = own->n_dims;
+  array->shape = (const int64_t *)own->shape, array->strides = (const int64_t *)own->strides;
+  array->is_writeable = own->flags & NUMPY_WRITEABLE, array->is_conjugated = false;
   return true;
 }
 
@@ -84,13 +81,11 @@ static bool read_tensor(const ws_reader *reader, PyObject *x, ws_array *array) {
   if (seen.n_dims > WS_MOST_DIMS ||
       (seen.device_type != DLPACK_HOST && seen.device_type != DLPACK_CUDA && seen.device_type != DLPACK_PINNED))
     return false;
-  *array = (ws_array){.data = (uintptr_t)seen.data + seen.offset,
-                      .type = (uint64_t)seen.code << 32 | (uint64_t)seen.bits << 16 | seen.lanes,
-                      .device = seen.device_type == DLPACK_CUDA ? seen.device : WS_ON_HOST,
-                      .n_dims = seen.n_dims,
-                      .shape = seen.shape,
-                      .strides = seen.strides,
-                      .is_writeable = true};
+  array->data = (uintptr_t)seen.data + seen.offset;
+  array->type = (uint64_t)seen.code << 32 | (uint64_t)seen.bits << 16 | seen.lanes;
+  array->device = seen.device_type == DLPACK_CUDA ? seen.device : WS_ON_HOST;
+  array->n_dims = seen.n_dims, array->shape = seen.shape, array->strides = seen.strides;
+  array->is_writeable = true;
   if (is_set(reader->is_neg, x)) return false; /* the long way computes with such */
   const int is_conjugated = seen.code == DLPACK_COMPLEX ? is_set(reader->is_conj, x) : 0;
   array->is_conjugated = is_conjugated > 0;
@@ -142,7 +137,7 @@ static bool read_told(PyObject *x, ws_array *array) {
   int n_strides;
   PyObject *type = PyObject_GetAttr(x, names[NAME_DTYPE]);
   Py_XDECREF(type); /* the array has it */
-  *array = (ws_array){.type = (uintptr_t)type, .is_writeable = true};
+  array->type = (uintptr_t)type, array->is_writeable = true, array->is_conjugated = false;
   if (!type || !read_place(x, &address, &device) || !read_tuple(x, NAME_SHAPE, array->told, &array->n_dims) ||
       !read_tuple(x, NAME_STRIDES, array->told + array->n_dims, &n_strides) || n_strides != array->n_dims)
     return false;

@@ -188,7 +188,8 @@ static PyObject *matmul(PyObject *own, PyObject *const *given, Py_ssize_t n_give
   ws_short *self = (ws_short *)own;
   if (n_given != N_ARGUMENTS) return PyErr_Format(PyExc_TypeError, "matmul takes %d arguments", N_ARGUMENTS);
   ws_key key;
-  ws_array x[WS_MOST_ARRAYS] = {{0}};
+  ws_array x[WS_MOST_ARRAYS]; /* of those that are not given, these alone are looked at */
+  for (int i = 0; i < WS_MOST_ARRAYS; i++) x[i].data = 0, x[i].type = 0;
   if (!read_product(self, given, &key, x)) return Py_INCREF(Py_None), Py_None;
   ws_plan *plan = ws_plans_find(&self->plans, &key);
   if (!plan) plan = make_plan(self, given, &key, x);
@@ -201,10 +202,10 @@ static PyObject *matmul(PyObject *own, PyObject *const *given, Py_ssize_t n_give
 /* ---- The class ---------------------------------------------------------------------------------------------------------- */
 
 static PyObject **references(ws_short *self, int idx) {
-  PyObject **all[] = {&self->reader.types[0],   &self->reader.types[1],   &self->reader.is_neg, &self->reader.is_conj,
-                      &self->reader.get_device, &self->reader.get_stream, &self->planned,       &self->empty,
-                      &self->written,           &self->check,             &self->pointer_of,    &self->on_stream,
-                      &self->default_handle};
+  PyObject **all[] = {
+      &self->reader.types[0],   &self->reader.types[1], &self->reader.is_neg, &self->reader.is_conj, &self->reader.get_device,
+      &self->reader.get_stream, &self->planned,         &self->empty,         &self->written,        &self->check,
+      &self->pointer_of,        &self->on_stream,       &self->default_handle};
   return idx < (int)(sizeof all / sizeof *all) ? all[idx] : NULL;
 }
 
@@ -232,9 +233,11 @@ static void dealloc(PyObject *own) {
 
 static void choose_source(ws_reader *reader, PyObject *methods) {
   const Py_ssize_t n = PyTuple_Check(methods) ? PyTuple_Size(methods) : 0;
-  if (n == 2) reader->source = WS_OF_TORCH, reader->is_neg = PyTuple_GetItem(methods, 0), reader->is_conj = PyTuple_GetItem(methods, 1);
+  if (n == 2)
+    reader->source = WS_OF_TORCH, reader->is_neg = PyTuple_GetItem(methods, 0), reader->is_conj = PyTuple_GetItem(methods, 1);
   if (n == 3)
-    reader->source = WS_OF_CUPY, reader->get_device = PyTuple_GetItem(methods, 1), reader->get_stream = PyTuple_GetItem(methods, 2);
+    reader->source = WS_OF_CUPY, reader->get_device = PyTuple_GetItem(methods, 1),
+    reader->get_stream = PyTuple_GetItem(methods, 2);
 }
 
 /* Short(gemm, most, types, methods, probe, address, planned, empty, written, check, pointer_of, on_stream, default_handle): gemm is

@@ -396,7 +396,7 @@ static void gain_of(wsgemm_type type, int64_t m, int64_t n, int64_t k) {
   void *const a = gpu_copy(host_a, a_floats * sizeof *host_a), *const b = gpu_copy(host_b, b_floats * sizeof *host_b),
               *const c = gpu_alloc(c_floats * sizeof *host_c);
   d.a = a, d.b = b, d.c = c;
-  CHECK(row_is_of(kernel_of(h, &d), "simt"), "without a packed operand: %s", kernel_of(h, &d));
+  CHECK(!row_is_of(kernel_of(h, &d), OF_THREE_PRODUCTS), "without a packed operand: %s", kernel_of(h, &d));
   struct packing p = packing_new(h, &d, true);
   pack_into(&p, h, &d, true);
   d.packed_b = p.record;
