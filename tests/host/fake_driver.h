@@ -144,7 +144,7 @@ typedef struct fake_driver {
   char *copies[FAKE_N_DEVICES];
   size_t copies_bytes[FAKE_N_DEVICES];
   int n_peer_copies; /* from another device's memory */
-  int n_nodes; /* the last ones are kept, the first at 0 */
+  int n_nodes;       /* the last ones are kept, the first at 0 */
   fake_node node[FAKE_N_NODES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
   /* a function that the library has no business with was looked for or called */
