@@ -347,12 +347,14 @@ static bool begin_group(ws_offload_device *d) {
   return true;
 }
 
-/* What is to arrive is decided late, when the driver has little left to copy: by then others may have taken strips, or have a
- * panel. */
+/* Of several devices each decides late what is to arrive, when the driver has little left to copy: by then others may
+ * have taken strips, or have a panel. */
 static bool may_add(ws_offload_device *d) {
   const int n_open = d->n_parts - d->n_parts_over + 2 * (d->n_arrivals - d->first_left);
+  if (n_open + 2 > WS_MOST_OPEN_PARTS) return false;
+  if (d->job->n_devices == 1) return true;
   while (d->first_coming < d->first_left && has_come(d, d->site->arrived[d->first_coming % WS_MOST_COMING])) d->first_coming++;
-  return !d->status && n_open + 2 <= WS_MOST_OPEN_PARTS && d->n_arrivals - d->first_coming < WS_MOST_COMING;
+  return !d->status && d->n_arrivals - d->first_coming < WS_MOST_COMING;
 }
 
 /* In turns, so that parts become as large as what has arrived allows. */
