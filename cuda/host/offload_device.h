@@ -39,15 +39,15 @@ typedef struct ws_transfer_of_c {
 typedef struct ws_offload_job {
   const ws_call *call;
   const ws_system *system; /* or NULL: the plan's product */
-  ws_call quiet_call; /* the same of a handle that logs nothing, for other threads than the caller's */
+  ws_call quiet_call;      /* the same of a handle that logs nothing, for other threads than the caller's */
   wsgemm_handle quiet;
   ws_offload_plan plan;
-  _Atomic int next_strip;       /* the queue */
-  _Atomic unsigned char *state; /* ws_transfer_state of [strip][panel][transfer] */
-  unsigned char *owner;         /* of each strip: the device that has taken it, + 1 */
-  _Atomic int n_cells_out;      /* fetched, or on their way */
-  _Atomic bool is_stopped;      /* by the progress function */
-  bool has_peers;               /* devices read each other's memory, and panels stay there */
+  _Atomic int next_strip;                       /* the queue */
+  _Atomic unsigned char *state;                 /* ws_transfer_state of [strip][panel][transfer] */
+  unsigned char *owner;                         /* of each strip: the device that has taken it, + 1 */
+  _Atomic int n_cells_out;                      /* fetched, or on their way */
+  _Atomic bool is_stopped;                      /* by the progress function */
+  bool has_peers;                               /* devices read each other's memory, and panels stay there */
   _Atomic unsigned char holder[WS_MOST_PANELS]; /* of each panel then: a device that has it, + 1 */
   int n_devices;
   struct ws_offload_device *device;
@@ -92,7 +92,7 @@ typedef struct ws_offload_device {
   ws_gemm_plan plan;
   char *copies;
   int64_t copies_bytes;
-  int n_copying;                                 /* threads between two holds of the lock */
+  int n_copying; /* threads between two holds of the lock */
   /* Of the group of strips that it has now: taken, and arrived. Panels are counted in the order in which they
    * pass by, which is the other way round in each second group, as the last ones are still there then. */
   int n_groups, n_strips, n_strips_here, n_panels, n_panels_here;
@@ -100,7 +100,8 @@ typedef struct ws_offload_device {
   bool is_here[WS_MOST_PANELS];                           /* the panel in that place */
   int first_panel;                                        /* where it begins, so that peers have others for it later */
   int last_part[WS_MOST_PANELS];                          /* one more than the last with that panel */
-  int n_arrivals, next_arrival, first_left;               /* the next to begin with; the first not all handed over */
+  /* the next to begin with; the first not all handed over; the first that has not come */
+  int n_arrivals, next_arrival, first_left, first_coming;
   ws_arrival arrival[WS_MOST_ARRIVALS];
   int n_parts, first_part, n_parts_over; /* the first that is not all fetched; their memory may be used again */
   ws_part part[WS_MOST_OPEN_PARTS];

@@ -9,8 +9,8 @@
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-static _Atomic int64_t link_in, link_out;            /* bytes a second; 0: not measured */
-static _Atomic int64_t copied_bytes, copied_us;      /* by threads */
+static _Atomic int64_t link_in, link_out;       /* bytes a second; 0: not measured */
+static _Atomic int64_t copied_bytes, copied_us; /* by threads */
 static atomic_flag is_measured = ATOMIC_FLAG_INIT;
 
 int64_t ws_offload_nanoseconds(void) {
@@ -76,8 +76,8 @@ static const struct {
 /* What a triangle leaves. */
 static double flops_of(const ws_problem *p) {
   const double n_real = ws_types[p->a.type].n_real;
-  const bool is_half = p->c.region != WS_ALL || ws_is_triangular((ws_structure)p->a.structure) ||
-                       ws_is_triangular((ws_structure)p->b.structure);
+  const bool is_half =
+      p->c.region != WS_ALL || ws_is_triangular((ws_structure)p->a.structure) || ws_is_triangular((ws_structure)p->b.structure);
   return (is_half ? 1 : 2) * n_real * n_real * (double)p->m * (double)p->n * (double)p->k * (double)p->batch_count;
 }
 

@@ -140,9 +140,8 @@ static void find_places(ws_offload_plan *plan) {
 
 enum { LEAST_SIDE = 256 };
 
-static int64_t side_of(int64_t length, int n_parts) {
-  enum { LEAST = 1024 };
-  return ws_max(LEAST, ws_ceil_div(ws_ceil_div(length, n_parts), LEAST_SIDE) * LEAST_SIDE);
+static int64_t side_of(int64_t length, int n_parts, int64_t least) {
+  return ws_max(least, ws_ceil_div(ws_ceil_div(length, n_parts), LEAST_SIDE) * LEAST_SIDE);
 }
 
 static void set_sides(ws_offload_plan *plan, int64_t strip, int64_t panel) {
@@ -152,13 +151,17 @@ static void set_sides(ws_offload_plan *plan, int64_t strip, int64_t panel) {
   plan->n_panels = (int)ws_ceil_div(plan->along_n ? p->m : p->n, panel);
 }
 
-/* All on each device, which reads all panels' operand: the shorter one. */
+/* All on each device, which reads all panels' operand: the shorter one. Of several devices the last strips are waited for, so
+ * they are smaller, where nothing is done anew for each. */
 static void cut_resident(ws_offload_plan *plan, int n_parts, int n_devices) {
+  enum { LEAST = 1024, LEAST_OF_SEVERAL = 512 };
+  const int64_t least = n_devices > 1 && n_parts > WS_PARTS_OF_SLICES ? LEAST_OF_SEVERAL : LEAST;
   const ws_problem *p = plan->p;
   plan->along_n = n_parts > 1 && p->n > p->m;
   const int64_t length = plan->along_n ? p->n : p->m, width = plan->along_n ? p->m : p->n;
   if (n_parts > 1)
-    set_sides(plan, side_of(length, (int)ws_min(WS_MOST_STRIPS, (int64_t)n_parts * n_devices)), side_of(width, n_parts));
+    set_sides(plan, side_of(length, (int)ws_min(WS_MOST_STRIPS, (int64_t)n_parts * n_devices), least),
+              side_of(width, n_parts, LEAST));
   else
     set_sides(plan, length, width);
   plan->strip_places = plan->n_strips, plan->panel_places = plan->n_panels;

@@ -29,14 +29,14 @@ typedef struct ws_block {
 enum { WS_OF_A, WS_OF_B, WS_OF_C, WS_OF_BIAS, WS_OF_RESIDUAL, WS_OF_SUMS, WS_N_OFFLOADED };
 
 typedef struct ws_offload_matrix {
-  char *host; /* NULL: there is none */
+  char *host;                                     /* NULL: there is none */
   int64_t n_rows, n_cols, ld, n_products, stride; /* in elements, as all */
   int64_t device_ld, device_stride;
-  int bytes;        /* of an element */
-  bool is_pinned;   /* the driver copies it where it lies */
-  bool is_another;  /* has the memory of one before it, or of C */
-  uint8_t region;   /* what of it is read or written */
-  size_t offset;    /* in the device's memory */
+  int bytes;       /* of an element */
+  bool is_pinned;  /* the driver copies it where it lies */
+  bool is_another; /* has the memory of one before it, or of C */
+  uint8_t region;  /* what of it is read or written */
+  size_t offset;   /* in the device's memory */
 } ws_offload_matrix;
 
 typedef struct ws_offload_plan {
@@ -63,8 +63,8 @@ void ws_offload_plan_make(const ws_problem *p, const ws_system *system, const bo
  * kernels overlap better; 1: C is one cell. */
 enum {
   WS_PARTS_OF_SLICES = 8,
-  WS_MOST_PANELS = 16,  /* of operands that have room as a whole; places for them */
-  WS_MOST_STRIPS = 32,  /* places on a device */
+  WS_MOST_PANELS = 16, /* of operands that have room as a whole; places for them */
+  WS_MOST_STRIPS = 32, /* places on a device */
 };
 bool ws_offload_plan_cut(ws_offload_plan *plan, int n_parts, int n_devices, size_t bytes);
 

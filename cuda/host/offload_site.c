@@ -30,7 +30,7 @@ static CUresult make_streams(ws_offload_site *s) {
   CUresult result = make_stream(&s->in);
   if (!result) result = make_stream(&s->work);
   if (!result) result = make_stream(&s->out);
-  if (!result) result = make_event(&s->arrived);
+  for (int i = 0; i < WS_MOST_COMING && !result; i++) result = make_event(&s->arrived[i]);
   s->is_open = result == CUDA_SUCCESS;
   return result;
 }

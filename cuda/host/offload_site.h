@@ -13,7 +13,8 @@ enum {
   WS_SLOT_BYTES = 2 << 20, /* a slot stays in the processors' caches between the two copies through it */
   WS_LEAST_SLOTS = 8,
   WS_MOST_SLOTS = 64,
-  WS_MOST_PART_EVENTS = 128
+  WS_MOST_PART_EVENTS = 128,
+  WS_MOST_COMING = 2 /* arrivals that the driver has been handed, and that have not come */
 };
 
 /* A slot is free, or a thread's, or the driver's until its event. */
@@ -23,9 +24,9 @@ typedef struct ws_slot {
 } ws_slot;
 
 typedef struct ws_offload_site {
-  bool is_open;           /* all of the next line is there */
-  CUstream in, work, out; /* copies to the device, kernels, copies back */
-  CUevent arrived;        /* what the next launch waits for */
+  bool is_open;                    /* all of the next line is there */
+  CUstream in, work, out;          /* copies to the device, kernels, copies back */
+  CUevent arrived[WS_MOST_COMING]; /* what launches wait for */
   int n_slots;
   ws_slot slot[WS_MOST_SLOTS];
   int n_part_events;

@@ -198,8 +198,7 @@ static void launch_part(ws_offload_device *d, const ws_places *strips, const ws_
   const ws_problem problem = ws_offload_part(&d->job->plan, &cells, (const char *)(uintptr_t)d->site->memory);
   *part = (ws_part){.strips = *strips, .panels = *panels, .strip = strips->first, .panel = panels->first};
   if (failed(d, "event", ws_site_part_event(d->site, d->n_parts % WS_MOST_OPEN_PARTS, &part->event))) return;
-  d->status =
-      d->job->plan.is_whole ? run_whole(d) : ws_run_part(&d->executor, &d->plan, &problem, d->copies, d->copies_bytes);
+  d->status = d->job->plan.is_whole ? run_whole(d) : ws_run_part(&d->executor, &d->plan, &problem, d->copies, d->copies_bytes);
   if (d->status) {
     snprintf(d->words, sizeof d->words, "%.199s", wsgemm_last_error());
     return;
@@ -231,9 +230,10 @@ static void launch_panel(ws_offload_device *d, int place) {
 /* Those in front of which nothing is left. */
 static void launch_arrived(ws_offload_device *d) {
   while (d->first_left < d->next_arrival && d->arrival[d->first_left % WS_MOST_ARRIVALS].n_left == 0 && !d->status) {
+    const CUevent arrived = d->site->arrived[d->first_left % WS_MOST_COMING];
     const ws_arrival *a = &d->arrival[d->first_left++ % WS_MOST_ARRIVALS];
-    if (failed(d, "event", ws_cuda.cuEventRecord(d->site->arrived, d->site->in)) ||
-        failed(d, "wait", ws_cuda.cuStreamWaitEvent(d->site->work, d->site->arrived, 0)))
+    if (failed(d, "event", ws_cuda.cuEventRecord(arrived, d->site->in)) ||
+        failed(d, "wait", ws_cuda.cuStreamWaitEvent(d->site->work, arrived, 0)))
       return;
     if (a->is_strip) {
       d->n_strips_here++;
@@ -306,7 +306,7 @@ static void add_arrival(ws_offload_device *d, bool is_strip, int idx, int place)
 static bool take_strip(ws_offload_device *d) {
   enum { MOST_OPEN = 3 };
   ws_offload_job *job = d->job;
-  const int n_open = d->n_parts - d->first_part + d->n_arrivals - d->first_left;
+  const int n_open = d->n_parts - d->first_part + d->n_arrivals - d->first_coming;
   if (d->n_strips == job->plan.strip_places || (job->n_devices > 1 && n_open >= MOST_OPEN)) return false;
   int strip = atomic_load(&job->next_strip);
   while (strip < job->plan.n_strips && !atomic_compare_exchange_weak(&job->next_strip, &strip, strip + 1)) continue;
@@ -347,10 +347,19 @@ static bool begin_group(ws_offload_device *d) {
   return true;
 }
 
-/* In turns, so that parts become as large as what has arrived allows. */
-static bool add_next(ws_offload_device *d) {
+/* Of several devices each decides late what is to arrive, when the driver has little left to copy: by then others may
+ * have taken strips, or have a panel. */
+static bool may_add(ws_offload_device *d) {
   const int n_open = d->n_parts - d->n_parts_over + 2 * (d->n_arrivals - d->first_left);
   if (n_open + 2 > WS_MOST_OPEN_PARTS) return false;
+  if (d->job->n_devices == 1) return true;
+  while (d->first_coming < d->first_left && has_come(d, d->site->arrived[d->first_coming % WS_MOST_COMING])) d->first_coming++;
+  return !d->status && d->n_arrivals - d->first_coming < WS_MOST_COMING;
+}
+
+/* In turns, so that parts become as large as what has arrived allows. */
+static bool add_next(ws_offload_device *d) {
+  if (!may_add(d)) return false;
   begin_group(d);
   const bool lacks_panel = d->n_strips > 0 && d->n_panels < d->job->plan.n_panels;
   if (!(lacks_panel && d->n_panels < d->n_strips && d->n_panels < d->job->plan.panel_places) && take_strip(d)) return true;

@@ -82,6 +82,9 @@ def _gpu():
         "gpu_half_heat": _sizes(half, "gpu_half_heat", heat, "TFLOP/s", peers),
         "gpu_random": _sizes(plain, "gpu_random", drawn, "TFLOP/s", peers),
         "gpu_half_random_uniform": _sizes(half, "gpu_half_random_uniform", drawn, "TFLOP/s", peers),
+        "gpu_offload": [{"suite": "gpu_offload", "routine": routine, "case": f"NN {n} {memory}, 1 GPU", "policy": "auto",
+                         "peer": "cublasXt 1.2.3", "ours": n / 100, "theirs": n / 400, "cpu": 1.5 if n < 8192 else 0, "unit": "TFLOP/s",
+                         "ratio": 4.0} for routine in ("sgemm", "dgemm") for n in (2048, 4096, 8192) for memory in ("pageable", "pinned")],
         "gpu_sharing": sharing("sgemm", 4096) + sharing("dgemm", 8192),
         "gpu_sharing_rows": [{"suite": "gpu_sharing_rows", "routine": "sgemm", "policy": "steal_q1", "peer": peers[0], **row}
                              for row in rows],

@@ -6,11 +6,5 @@
 #define WIDTH WS_64
 #define ENTRY(name) scipy_cblas_##name##64_
 
-CBLAS_gemm(sgemm, s)
-CBLAS_gemm(dgemm, d)
-CBLAS_gemm(cgemm, c)
-CBLAS_gemm(zgemm, z)
-CBLAS_syrk(ssyrk, s)
-CBLAS_syrk(dsyrk, d)
-CBLAS_syrk(csyrk, c)
-CBLAS_syrk(zsyrk, z)
+CBLAS_gemm(sgemm, s) CBLAS_gemm(dgemm, d) CBLAS_gemm(cgemm, c) CBLAS_gemm(zgemm, z) CBLAS_syrk(ssyrk, s) CBLAS_syrk(dsyrk, d)
+    CBLAS_syrk(csyrk, c) CBLAS_syrk(zsyrk, z)

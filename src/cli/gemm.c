@@ -64,7 +64,23 @@ static void print_help(void) {
 
 /* ---- Command line ---------------------------------------------------------------------------- */
 
-enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU, DEVICE, INVARIANT, MAP };
+enum {
+  ALPHA = 256,
+  BETA,
+  ADD_TO,
+  TRANS_A,
+  TRANS_B,
+  VERIFY,
+  EXPLAIN,
+  THREADS,
+  POLICY,
+  COARSE,
+  KERNEL,
+  GPU,
+  DEVICE,
+  INVARIANT,
+  MAP
+};
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},

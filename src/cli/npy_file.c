@@ -51,8 +51,7 @@ static bool map_from(int fd, const ws_npy_info *info, ws_npy *out) {
   if (info->is_swapped || info->data_bytes == 0 || info->data_offset % ws_cli_types[info->type].part_bytes != 0) return false;
   char *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
   if (map == MAP_FAILED) return false;
-  *out = (ws_npy){info->type,     info->n_rows, info->n_cols, info->is_fortran, map + info->data_offset, map,
-                  (size_t)bytes};
+  *out = (ws_npy){info->type, info->n_rows, info->n_cols, info->is_fortran, map + info->data_offset, map, (size_t)bytes};
   return true;
 }
 

@@ -9,8 +9,8 @@ typedef struct ws_environment {
   ws_settings settings; /* of handles */
   ws_device_set devices;
   size_t offload_bytes; /* of a GPU's memory, for host matrices; 0: not set */
-  const char *tune; /* NULL: not set */
-  char report[512]; /* lines for wsgemm_machine */
+  const char *tune;     /* NULL: not set */
+  char report[512];     /* lines for wsgemm_machine */
 } ws_environment;
 
 /* Who knows the legal values of a variable that this layer does not; false: not legal. */

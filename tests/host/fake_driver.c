@@ -28,7 +28,7 @@ typedef struct fake_library {
 typedef struct fake_kernel {
   char name[96];
   const fake_library *library;
-  int max_shared[FAKE_N_DEVICES];
+  int max_shared[FAKE_MOST_DEVICES];
   int planned_threads, planned_shared;
 } fake_kernel;
 /* A variable of an image, in one context. */
@@ -57,8 +57,8 @@ typedef struct fake_range {
 enum {
   N_LIBRARIES = 256,
   N_KERNELS = 512,
-  N_RANGES = 256,
-  N_GLOBALS = 256,
+  N_RANGES = 4096,
+  N_GLOBALS = 4096,
   N_OBJECTS = 16384,
   N_GRAPHS = 16384,
   MAX_DEPTH = 16,
@@ -72,8 +72,10 @@ static fake_library libraries[N_LIBRARIES];
 static fake_kernel kernels[N_KERNELS];
 static fake_range ranges[N_RANGES];
 static int n_libraries, n_kernels, n_ranges;
-static struct CUctx_st primary[FAKE_N_DEVICES] = {{0, 11, 0}, {1, 12, 0}, {2, 13, 0}},
-                       other[FAKE_N_DEVICES] = {{0, 21, 0}, {1, 22, 0}, {2, 23, 0}};
+static struct CUctx_st primary[FAKE_MOST_DEVICES] = {{0, 11, 0}, {1, 12, 0}, {2, 13, 0}, {3, 14, 0},
+                                                     {4, 15, 0}, {5, 16, 0}, {6, 17, 0}, {7, 18, 0}},
+                       other[FAKE_MOST_DEVICES] = {{0, 21, 0}, {1, 22, 0}, {2, 23, 0}, {3, 24, 0},
+                                                   {4, 25, 0}, {5, 26, 0}, {6, 27, 0}, {7, 28, 0}};
 static unsigned long long last_context_id = 100;
 static _Thread_local bool in_destructor;
 static _Thread_local CUcontext stack[MAX_DEPTH];
@@ -86,7 +88,10 @@ static pthread_mutex_t lock =
  * without its tensor cores' own kernels, which have a suite of theirs (test_backend_wgmma.c). */
 #define DEVICE \
   { 80, 131, 2, 227 << 10, 0, false }
-fake_driver fake = {.is_initialised = true, .n_devices = 2, .device = {DEVICE, DEVICE, DEVICE}, .failing = FAKE_ANY};
+fake_driver fake = {.is_initialised = true,
+                    .n_devices = 2,
+                    .device = {DEVICE, DEVICE, DEVICE, DEVICE, DEVICE, DEVICE, DEVICE, DEVICE},
+                    .failing = FAKE_ANY};
 
 void fake_forget(void) {
   pthread_mutex_lock(&lock);
@@ -143,7 +148,7 @@ void fake_end_stream(int stream) {
 static const fake_stream *stream_of(CUstream stream) { return stream ? (const fake_stream *)stream : &fake.stream[0]; }
 
 static bool is_alive(unsigned long long context_id) {
-  for (int device = 0; device < FAKE_N_DEVICES; device++)
+  for (int device = 0; device < FAKE_MOST_DEVICES; device++)
     if (primary[device].id == context_id || other[device].id == context_id) return true;
   return false;
 }
@@ -610,13 +615,13 @@ static void copy_args(fake_launch *l, const void *parameter) {
   l->args = (ws_gemm_args){.sched = l->wgmma.sched, .grid = l->wgmma.grid};
 }
 
-static bool reads_peer[FAKE_N_DEVICES][FAKE_N_DEVICES];
+static bool reads_peer[FAKE_MOST_DEVICES][FAKE_MOST_DEVICES];
 
 /* Device memory that the current context may read, as it has peer access. */
 static bool is_of_peer(const void *pointer) {
   for (int i = 0; i < n_globals; i++) {
     if ((const char *)pointer < globals[i].address || (const char *)pointer >= globals[i].address + globals[i].bytes) continue;
-    for (int device = 0; device < FAKE_N_DEVICES; device++)
+    for (int device = 0; device < FAKE_MOST_DEVICES; device++)
       if (primary[device].id == globals[i].context_id) return reads_peer[fake_current()->device][device];
   }
   return false;

@@ -26,7 +26,14 @@ typedef enum fake_function { FAKE_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_
 #undef FAKE_FUNCTION
 extern const char *const fake_function_names[FAKE_N_FUNCTIONS];
 
-enum { FAKE_N_DEVICES = 3, FAKE_N_STREAMS = 5000, FAKE_N_LAUNCHES = 64, FAKE_N_CALLS = 4096, FAKE_N_NODES = 64 };
+enum {
+  FAKE_N_DEVICES = 3,
+  FAKE_MOST_DEVICES = 8,
+  FAKE_N_STREAMS = 5000,
+  FAKE_N_LAUNCHES = 64,
+  FAKE_N_CALLS = 4096,
+  FAKE_N_NODES = 64
+};
 
 typedef enum fake_memory { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED } fake_memory;
 
@@ -105,7 +112,7 @@ typedef struct fake_driver {
   /* ---- what it is to do ---- */
   bool is_initialised; /* somebody has called cuInit */
   int n_devices;
-  fake_device device[FAKE_N_DEVICES];
+  fake_device device[FAKE_MOST_DEVICES];
   /* the handle is the element's address; NULL is the default stream, numbered 0 */
   fake_stream stream[FAKE_N_STREAMS];
   const char *missing; /* this entry point does not exist */
@@ -131,20 +138,20 @@ typedef struct fake_driver {
   fake_launch launch[FAKE_N_LAUNCHES];
   int n_loads; /* images given to the driver with success */
   /* the globals of these names, once somebody asked where they are */
-  ws_launch_state *states[FAKE_N_DEVICES];
+  ws_launch_state *states[FAKE_MOST_DEVICES];
   int n_events; /* made; the handle is the element's address */
   fake_event event[FAKE_N_EVENTS];
   int n_waits; /* of streams for events */
   fake_wait wait[FAKE_N_WAITS];
-  uint64_t n_fallback[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
-  char *sums[FAKE_N_DEVICES];
+  uint64_t n_fallback[FAKE_MOST_DEVICES]; /* what the library reads of device memory itself */
+  char *sums[FAKE_MOST_DEVICES];
   int n_allocs;        /* with success */
   size_t pinned_bytes; /* allocated, and not freed */
   /* the last that was allocated in the primary context, and its bytes */
-  char *copies[FAKE_N_DEVICES];
-  size_t copies_bytes[FAKE_N_DEVICES];
+  char *copies[FAKE_MOST_DEVICES];
+  size_t copies_bytes[FAKE_MOST_DEVICES];
   int n_peer_copies; /* from another device's memory */
-  int n_nodes; /* the last ones are kept, the first at 0 */
+  int n_nodes;       /* the last ones are kept, the first at 0 */
   fake_node node[FAKE_N_NODES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
   /* a function that the library has no business with was looked for or called */

@@ -105,7 +105,7 @@ static host_product product_of(bool is_pinned, double beta) {
 }
 
 static wsgemm_handle *handle_on(int n_devices) {
-  const int all[] = {0, 1, 2};
+  const int all[] = {0, 1, 2, 3, 4, 5, 6, 7};
   wsgemm_handle *h;
   CHECK(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_devices(h, all, n_devices) == WSGEMM_SUCCESS, "a handle");
   wsgemm_set_num_threads(h, 4);
@@ -194,6 +194,19 @@ CHILD_CASE(peers) {
   p.m = 9000, p.k = 2;
   check_product(&p, 3);
   CHECK(fake.n_peer_copies == 0, "%d copies from device to device", fake.n_peer_copies);
+}
+
+CHILD_CASE(eight_devices) {
+  (void)unused;
+  begin(8);
+  for (int i = 0; i < 4; i++) {
+    host_product p = product_of(i & 1, i & 2);
+    p.m = 12000, p.n = 2200, p.k = 2;
+    check_product(&p, 8);
+    int n_used = 0;
+    for (int device = 0; device < 8; device++) n_used += n_launches_on(device) > 0;
+    CHECK(n_used >= 6, "%d devices of 8 had something to do", n_used);
+  }
 }
 
 /* ---- what fails -------------------------------------------------------------------------------- */
@@ -571,6 +584,7 @@ static const struct check_case cases[] = {
     {"shapes", shapes},
     {"several_devices", several_devices},
     {"peers", peers},
+    {"eight_devices", eight_devices},
     {"a_call_fails", a_call_fails},
     {"a_device_vanishes", a_device_vanishes},
     {"a_full_device", a_full_device},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from . import _heat, _landscape, _preemption, _roofline, _sharing, _speedup, _steal, _strategies
+from . import _heat, _landscape, _offload, _preemption, _roofline, _sharing, _speedup, _steal, _strategies
 from ._results import Device
 from ._style import Drawing
 
@@ -32,6 +32,7 @@ PICTURES = (
     Picture("heat", "heat", "gpu", ("gpu_heat", "gpu_half_heat"), _heat.draw),
     Picture("random_heat", "random_heat", "gpu", _heat.RANDOM_SUITES, _heat.draw_random),
     Picture("landscape", "landscape", "any", _landscape.SUITES, _landscape.draw),
+    Picture("offload", "offload", "gpu", _offload.SUITES, _offload.draw),
     Picture("sharing", "sharing", "gpu", _sharing.SUITES, _sharing.draw),
     Picture("preemption", "preemption", "gpu", _preemption.WAIT_SUITES, _preemption.draw_waits),
     Picture("preemption_cost", "preemption_cost", "gpu", _preemption.COST_SUITES, _preemption.draw_costs),
