@@ -141,7 +141,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)          \
   WS_CUDA_PARTS_ROW(#t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), \
                     WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, 0, rate)
-#define WS_CUDA_OUTER_ROW(t, bm, bn, tm, tn, warps, stages, blocks, rate) \
+#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate) \
   WS_CUDA_PARTS_ROW(#t "gemm_outer_" #bm "x" #bn, "outer", t, bm, bn, WS_OUTER_BK, WS_OUTER_THREADS(warps), \
                     WS_OUTER_SHARED_BYTES(WS_OUTER_UNIT_##t, bm, bn, stages), 1, stages, blocks, 1, 1, rate)
 #define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \

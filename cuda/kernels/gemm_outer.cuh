@@ -28,8 +28,8 @@ template <class Config> struct outer_kernel {
 
   const ws_gemm_args &args;
   unsigned char *shared;
-  outer_operand<Config, Config::bm, Config::a_k, Config::a_line> a;
-  outer_operand<Config, Config::bn, Config::b_k, Config::b_line> b;
+  outer_operand<Config, Config::bm, Config::a_k> a;
+  outer_operand<Config, Config::bn, Config::b_k> b;
   uint32_t item_idx; /* whose operands come */
   int k_left;        /* of them */
 
@@ -99,8 +99,8 @@ template <class Config> struct outer_kernel {
       if (!IS_WHOLE && j >= n_j) continue;
 #pragma unroll
       for (int i = 0; i < Config::tm; i++) {
-        if (!IS_WHOLE && 32 * i >= n_i) continue;
-        number *const at = c + 32 * i;
+        if (!IS_WHOLE && Config::lanes * i >= n_i) continue;
+        number *const at = c + Config::lanes * i;
         if constexpr (IS_WHOLE)
           *at = by_real(scale, s.number(i, j, sign), {});
         else
@@ -115,8 +115,8 @@ template <class Config> struct outer_kernel {
     for (int j = 0; j < Config::tn; j++)
 #pragma unroll
       for (int i = 0; i < Config::tm; i++)
-        if (j_first + j < args.n && i_first + 32 * i < args.m)
-          finish_sum<Config>(args, scale, of.batch, i_first + 32 * i, j_first + j, s.number(i, j, sign));
+        if (j_first + j < args.n && i_first + Config::lanes * i < args.m)
+          finish_sum<Config>(args, scale, of.batch, i_first + Config::lanes * i, j_first + j, s.number(i, j, sign));
   }
 
   __device__ __forceinline__ void store(const outer_sums<Config> &s, const turn &of, uint32_t sign) const {
@@ -141,15 +141,22 @@ template <class Config> struct outer_kernel {
     s.clear();
     item_idx = sched_fixed::first();
     seat();
+    /* So many stages are brought before the first is multiplied; in this loop, so that the code is there once. */
+    int n_ahead = n_stages - 1;
 #pragma unroll 1
-    for (int stage = 0; stage < n_stages - 1; stage++) bring(stage);
-#pragma unroll 1
-    for (int stage = 0;; stage = stage + 1 == n_stages ? 0 : stage + 1) {
-      cp_async_wait<n_stages - 2>();
-      __syncthreads(); /* everybody's part of the stage has come, and everybody is through with the one before */
-      const turn of = turn_of(stage);
-      if (of.n_k == none) break;
+    for (int stage = 1;; stage = stage + 1 == n_stages ? 0 : stage + 1) {
+      turn of;
+      if (n_ahead == 0) {
+        cp_async_wait<n_stages - 2>();
+        __syncthreads(); /* everybody's part of the stage has come, and everybody is through with the one before */
+        of = turn_of(stage);
+        if (of.n_k == none) break;
+      }
       bring(stage == 0 ? n_stages - 1 : stage - 1);
+      if (n_ahead > 0) {
+        n_ahead--;
+        continue;
+      }
       s.add_block(shared + stage * Config::stage_bytes, of.n_k % last, sign_a);
       if (of.n_k < last) continue;
       store(s, of, sign);

@@ -1,9 +1,10 @@
 /* outer_sums.cuh - a thread's sums in gemm_outer.cuh, each one chain of multiply-adds in the order of k:
  * of complex numbers re += re re, then - im im; im += re im, then + im re.
  *
- * A warp has all rows of the item and tn columns of its own. Lanes are neighbours along m, so that reads
- * of A meet all banks and stores of C fill sectors, whatever ldc; elements of B are the same for all
- * lanes. A k-contiguous B is read for as many k at a time as 16 bytes have. */
+ * Lanes are neighbours along m, so that reads of A meet all banks and stores of C fill sectors, whatever ldc;
+ * a warp has all rows of the item. Elements of B are the same for all of a thread's neighbours. What binds is
+ * what comes from shared memory, 128 bytes a cycle of an SM, whether lanes read the same or not: so tm and tn are
+ * alike. While one k is multiplied the next one is read. */
 #ifndef WS_CUDA_OUTER_SUMS_CUH
 #define WS_CUDA_OUTER_SUMS_CUH
 #include "cuda/mainloop/outer_load.cuh"
@@ -11,11 +12,11 @@
 namespace ws {
 
 template <class Config> struct outer_sums {
-  static constexpr int unit = Config::unit, tm = Config::tm, tn = Config::tn, bk = Config::bk, k_at_once = 4 / unit;
+  static constexpr int unit = Config::unit, tm = Config::tm, tn = Config::tn, lanes = Config::lanes;
   float sum[tn][tm][unit];
 
-  static __device__ __forceinline__ int lane() { return int(threadIdx.x) % 32; }
-  static __device__ __forceinline__ int first_column() { return int(threadIdx.x) / 32 * tn; }
+  static __device__ __forceinline__ int lane() { return int(threadIdx.x) % lanes; }
+  static __device__ __forceinline__ int first_column() { return int(threadIdx.x) / lanes * tn; }
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
@@ -26,76 +27,59 @@ template <class Config> struct outer_sums {
         for (int u = 0; u < unit; u++) sum[j][i][u] = 0;
   }
 
-  /* One column, one k. */
-  __device__ __forceinline__ void add(int j, const float (&a)[tm][unit], const float *b) {
-#pragma unroll
-    for (int i = 0; i < tm; i++)
-#pragma unroll
-      for (int u = 0; u < unit; u++) sum[j][i][u] = fmaf(a[i][0], b[u], sum[j][i][u]);
-    if constexpr (unit == 2)
-#pragma unroll
-      for (int i = 0; i < tm; i++) {
-        sum[j][i][0] = fmaf(-a[i][1], b[1], sum[j][i][0]);
-        sum[j][i][1] = fmaf(a[i][1], b[0], sum[j][i][1]);
-      }
-  }
+  struct fragments {
+    float a[tm][unit], b[tn * unit];
 
-  /* N k from `a`, this lane's first element, and `b`, the warp's first one, on. */
-  template <int N> __device__ __forceinline__ void step(const float *a, const float *b, uint32_t sign_a) {
-    float of_a[N][tm][unit];
-#pragma unroll
-    for (int q = 0; q < N; q++)
+    /* Of the k whose lines begin there, this thread's elements. */
+    __device__ __forceinline__ void read(const float *of_a, const float *of_b, uint32_t sign_a) {
 #pragma unroll
       for (int i = 0; i < tm; i++) {
-        const float *const at = Config::a_k ? a + 32 * i * Config::a_line + q * unit : a + q * Config::a_line + 32 * i * unit;
         if constexpr (unit == 2) {
-          const float2 x = *reinterpret_cast<const float2 *>(at);
-          of_a[q][i][0] = x.x, of_a[q][i][1] = __uint_as_float(__float_as_uint(x.y) ^ sign_a);
+          const float2 x = *reinterpret_cast<const float2 *>(of_a + lanes * i * unit);
+          a[i][0] = x.x, a[i][1] = __uint_as_float(__float_as_uint(x.y) ^ sign_a);
         } else {
-          of_a[q][i][0] = *at;
+          a[i][0] = of_a[lanes * i];
         }
       }
-    if constexpr (Config::b_k) {
 #pragma unroll
-      for (int j = 0; j < tn; j++) {
-        float of_b[N * unit];
-        read<N * unit>(b + j * Config::b_line, of_b);
-#pragma unroll
-        for (int q = 0; q < N; q++) add(j, of_a[q], of_b + q * unit);
+      for (int j = 0; j < tn * unit; j += 4) {
+        const float4 x = *reinterpret_cast<const float4 *>(of_b + j);
+        b[j] = x.x, b[j + 1] = x.y, b[j + 2] = x.z, b[j + 3] = x.w;
       }
-    } else {
-#pragma unroll
-      for (int q = 0; q < N; q++)
-#pragma unroll
-        for (int j = 0; j < tn; j += k_at_once) {
-          float of_b[4];
-          read<4>(b + q * Config::b_line + j * unit, of_b);
-#pragma unroll
-          for (int e = 0; e < k_at_once; e++) add(j + e, of_a[q], of_b + e * unit);
-        }
     }
-  }
-  template <int N> static __device__ __forceinline__ void read(const float *from, float (&x)[N]) {
-    if constexpr (N == 4) {
-      const float4 y = *reinterpret_cast<const float4 *>(from);
-      x[0] = y.x, x[1] = y.y, x[2] = y.z, x[3] = y.w;
-    } else {
+  };
+
+  __device__ __forceinline__ void add(const fragments &f) {
 #pragma unroll
-      for (int e = 0; e < N; e++) x[e] = from[e];
+    for (int j = 0; j < tn; j++) {
+#pragma unroll
+      for (int i = 0; i < tm; i++)
+#pragma unroll
+        for (int u = 0; u < unit; u++) sum[j][i][u] = fmaf(f.a[i][0], f.b[j * unit + u], sum[j][i][u]);
+      if constexpr (unit == 2)
+#pragma unroll
+        for (int i = 0; i < tm; i++) {
+          sum[j][i][0] = fmaf(-f.a[i][1], f.b[j * 2 + 1], sum[j][i][0]);
+          sum[j][i][1] = fmaf(f.a[i][1], f.b[j * 2], sum[j][i][1]);
+        }
     }
   }
 
-  /* A block of n_k. */
+  /* A block of n_k, of whose last k there may be zeros. Behind it something is read, and not used. */
   __device__ __forceinline__ void add_block(const unsigned char *stage, int n_k, uint32_t sign_a) {
-    constexpr int step_a = Config::a_k ? unit : Config::a_line, step_b = Config::b_k ? unit : Config::b_line;
-    const float *a = reinterpret_cast<const float *>(stage) + lane() * (Config::a_k ? Config::a_line : unit);
-    const float *b = reinterpret_cast<const float *>(stage + Config::a_bytes) +
-                     first_column() * (Config::b_k ? Config::b_line : unit);
+    constexpr int line_a = Config::a_line, line_b = Config::b_line;
+    const float *a = reinterpret_cast<const float *>(stage) + lane() * unit;
+    const float *b = reinterpret_cast<const float *>(stage + Config::a_bytes) + first_column() * unit;
+    fragments even, odd;
+    even.read(a, b, sign_a);
 #pragma unroll 1
-    for (int left = n_k / k_at_once; left > 0; left--, a += k_at_once * step_a, b += k_at_once * step_b)
-      step<k_at_once>(a, b, sign_a);
-#pragma unroll 1
-    for (int left = n_k % k_at_once; left > 0; left--, a += step_a, b += step_b) step<1>(a, b, sign_a);
+    for (int left = n_k; left > 0; left -= 2) {
+      odd.read(a + line_a, b + line_b, sign_a);
+      add(even);
+      a += 2 * line_a, b += 2 * line_b;
+      even.read(a, b, sign_a);
+      add(odd);
+    }
   }
 
   __device__ __forceinline__ typename Config::sum number(int i, int j, uint32_t sign) const {

@@ -92,7 +92,7 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                        \
   {"cuda", "ffma", #t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   32, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),      "k" #cluster, false, false},
-#define WS_CUDA_OUTER_ROW(t, bm, bn, tm, tn, warps, stages, blocks, rate)                                              \
+#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                                              \
   {"cuda", "outer", #t "gemm_outer_" #bm "x" #bn, #t[0], bm, bn, 16, 1, stages, 32 * (warps), "k1", false, false},
 #define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
   {"cuda",                                                                                   \
