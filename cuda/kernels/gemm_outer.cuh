@@ -58,7 +58,8 @@ template <class Config> struct outer_kernel {
   /* The next turn's operands, if there is one. */
   __device__ __forceinline__ void bring(int stage) {
     const bool is_any = item_idx < args.sched.n_items, is_last = k_left <= bk;
-    const int n_k = max(0, min(bk, k_left));
+    /* not max(0, min(bk, k_left)): of that ptxas 13.0 takes a predicate for n_k == bk that is true below it, too */
+    const int n_k = is_last ? k_left : bk;
     if (threadIdx.x == 0) {
       turn t = place();
       t.n_k = is_any ? n_k | (is_last ? last : 0) : none;
