@@ -2,7 +2,7 @@
  * before every timing, medians of event timings; results compared. --list prints the suites.
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed
- *   N] [--count N] [--distribution classes|uniform] [--sides LEAST,MOST] [--math default|pedantic|tf32]
+ *   N] [--count N] [--distribution classes|uniform] [--sides LEAST,MOST] [--depth LEAST,MOST] [--math default|pedantic|tf32]
  *                  [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
  * --shapes: these instead of the suites' own. --rows: of suites rows and row_times those with TEXT
@@ -10,7 +10,7 @@
  * (60); samples of random are 9.
  * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform (its
  * class of this name; half precision: multiples of 8), whose smaller side of C is from LEAST to MOST
- * (--sides). --math: the class of suites random and row_times, which is then in their names; tf32 beside
+ * (--sides), and whose k (--depth). --math: the class of suites random and row_times, which is then in their names; tf32 beside
  * cuBLAS in its mode of that name. --workspace: the library's own (default), or
  * of the size that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no
  * cuBLAS;
@@ -450,7 +450,11 @@ static bool parse(int argc, char **argv) {
     } else if (strcmp(name, "--sides") == 0) {
       long long least, most;
       if (sscanf(value, "%lld,%lld", &least, &most) != 2 || least < 1 || most < least) return false;
-      options.sides = (ws_random_sides){least, most};
+      options.sides.least = least, options.sides.most = most;
+    } else if (strcmp(name, "--depth") == 0) {
+      long long least, most;
+      if (sscanf(value, "%lld,%lld", &least, &most) != 2 || least < 1 || most < least) return false;
+      options.sides.least_k = least, options.sides.most_k = most;
     } else if (strcmp(name, "--math") == 0) {
       for (options.class_idx = 0; strcmp(value, classes[options.class_idx].name) != 0;)
         if (++options.class_idx == N_CLASSES) return false;
@@ -494,7 +498,8 @@ int main(int argc, char **argv) {
   }
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
-          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--math default|pedantic|tf32]\n"
+          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--depth LEAST,MOST]\n"
+          "                      [--math default|pedantic|tf32]\n"
           "                      [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] "
           "[--list]\nsuites:\n",
           stderr);

@@ -55,7 +55,8 @@ ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multi
       *sizes[i] = rounded < least ? least : rounded > most ? most : rounded;
     }
     product = (double)s.m * (double)s.n * (double)s.k, side = s.m < s.n ? s.m : s.n;
-  } while (product < least_product || product > most_product || (sides.most && (side < sides.least || side > sides.most)));
+  } while (product < least_product || product > most_product || (sides.most && (side < sides.least || side > sides.most)) ||
+           (sides.most_k && (s.k < sides.least_k || s.k > sides.most_k)));
   s.transposed_a = ws_random_below(&state, 2);
   s.transposed_b = ws_random_below(&state, 2);
   return s;

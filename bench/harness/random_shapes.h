@@ -47,9 +47,9 @@ typedef struct ws_random_shape {
 /* Shape idx of a seed; four neighbours are of four classes. */
 ws_random_shape ws_random_shape_at(uint64_t seed, int idx, int64_t least, int64_t most);
 
-/* The smaller side of C; most 0: any. */
+/* The smaller side of C, and k; most 0: any. */
 typedef struct ws_random_sides {
-  int64_t least, most;
+  int64_t least, most, least_k, most_k;
 } ws_random_sides;
 
 /* Shape idx of a seed of the class `uniform`, sizes multiples of `multiple`, of the products with such sides. */

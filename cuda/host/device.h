@@ -16,13 +16,14 @@ typedef enum ws_row_kind {
   WS_ROW_WGMMA,  /* gemm_wgmma.cuh: 16-bit types on cc 9.0 */
   WS_ROW_SLICED, /* the same of floats split into slices of 16 bits */
   WS_ROW_DIRECT, /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
-  WS_ROW_DMMA,   /* gemm_dmma.cuh, gemm_ffma.cuh: double precision, and floats by multiply-adds, on cc 9.0 */
+  /* gemm_dmma.cuh, gemm_ffma.cuh, gemm_outer.cuh: double precision, and floats and complex ones by multiply-adds, on cc 9.0 */
+  WS_ROW_DMMA,
   WS_ROW_TF32    /* gemm_tf32.cuh: floats as slices of TF32 on cc 9.0 */
 } ws_row_kind;
 
 /* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
-/* Whether the rows have an entry point for each pair of ops, and a block, or a cluster, for each item. */
+/* Whether the rows have an entry point for each pair of ops, and (but those that stay) a block, or a cluster, for each item. */
 static inline bool ws_has_entry_for_ops(ws_row_kind kind) {
   return kind == WS_ROW_DIRECT || kind == WS_ROW_DMMA || kind == WS_ROW_TF32;
 }
@@ -54,6 +55,7 @@ typedef struct ws_cuda_row {
   bool is_once;       /* non-persistent: a block, or cluster, for each item, which ends with it */
   bool is_flat;       /* direct: of flat.def */
   double rate;        /* relative speed on large products: see kernels.def */
+  bool stays;         /* outer.def: of the rows with entries for ops those whose blocks take items one after the other */
 } ws_cuda_row;
 
 /* Blocks of the cluster along n, which load A for each other. */

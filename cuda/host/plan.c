@@ -10,6 +10,7 @@
 #include "cuda/host/direct_model.h"
 #include "cuda/host/dmma_model.h"
 #include "cuda/host/flat_model.h"
+#include "cuda/host/outer_model.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/sliced_model.h"
 #include "cuda/host/slices.h"
@@ -129,6 +130,8 @@ static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   const ws_dmma_terms *terms = row->kind == WS_ROW_TF32 ? &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1]
                                                         : &ws_dmma_terms_h200[row->type];
   const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, row->bn);
+  if (row->stays)
+    return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
   if (!ws_has_second(plan->problem)) return ws_dmma_us(terms, plan->problem, n_items, row, n_sms);
   ws_problem both = *plan->problem;
   both.k *= 2;
@@ -319,7 +322,8 @@ static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
-  return orders[i].numerics[row->kind == WS_ROW_DMMA && row->type == WSGEMM_F32 ? FFMA : row->n_slices];
+  if (row->stays && row->type == WSGEMM_C32) return WS_NUMERICS_PAIRS;
+  return orders[i].numerics[row->kind == WS_ROW_DMMA && (row->type == WSGEMM_F32 || row->stays) ? FFMA : row->n_slices];
 }
 
 /* The same; every row's are in the table. */
@@ -471,8 +475,8 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   plan->sched = row->is_once ? WS_SCHED_STATIC : sched_for(policy, device);
   plan->fixed_work = row->is_once || policy == WSGEMM_POLICY_FIXED_WORK;
   ws_entry entry = plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched);
-  if (ws_has_entry_for_ops(row->kind)) /* a block, or a cluster, for each item, whatever the policy */
-    plan->sched = WS_SCHED_STATIC, plan->fixed_work = true, entry = entry_of_ops(plan->problem);
+  if (ws_has_entry_for_ops(row->kind)) /* a block, or a cluster, for each item, whatever the policy, but in rows that stay */
+    plan->sched = WS_SCHED_STATIC, plan->fixed_work |= !row->stays, entry = entry_of_ops(plan->problem);
   if (row->kind == WS_ROW_WGMMA && !row->is_once && ws_is_bare(plan->problem)) entry = WS_ENTRY_BARE;
   CUresult result;
   plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);

@@ -71,8 +71,7 @@ static ws_row_kind forced_kind_of_floats(const ws_call *call, const ws_problem *
   const bool has_slices = forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
   if (forced->kind == WS_ROW_TF32 && forced->n_slices >= n_slices && may_be_tf32(call, p, n_slices)) return WS_ROW_TF32;
   if (forced->kind == WS_ROW_SLICED && has_slices && may_be_sliced(call, p, n_slices)) return WS_ROW_SLICED;
-  const bool is_ffma = forced->kind == WS_ROW_DMMA && p->a.type == WSGEMM_F32 && plain == WS_ROW_TILED && may_be_copied(call, p);
-  return is_ffma ? WS_ROW_DMMA : plain;
+  return forced->kind == WS_ROW_DMMA && plain == WS_ROW_TILED && may_be_copied(call, p) ? WS_ROW_DMMA : plain;
 }
 
 /* The models of rows whose warps copy for others have the event pair in their times, those of tiled rows and of slices do not; what is
@@ -82,13 +81,12 @@ static double copied_best_us(const ws_call *call, const ws_problem *p, const ws_
   return best_us(call, p, device, kind) - events_us;
 }
 
-/* By slices of TF32 in one launch (tf32), by slices of 16 bits, by multiply-adds (ffma, tiled): what the models think is fastest.
+/* By slices of TF32 in one launch (tf32), by slices of 16 bits, by multiply-adds (ffma, outer, tiled): what the models think is fastest.
  * Times are without end for what cannot be. */
 static ws_row_kind kind_of_floats(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind plain,
                                   int n_slices) {
   if (plain != WS_ROW_TILED || call->settings.invariant) return plain;
-  const bool may_be_ffma = p->a.type == WSGEMM_F32 && may_be_copied(call, p);
-  if (!may_be_ffma && n_slices == 0) return plain; /* the only one */
+  const bool may_be_ffma = may_be_copied(call, p);
   const double tiled_us = tiled_adds_us(call, p, device);
   const double ffma_us = may_be_ffma ? copied_best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
   const double tf32_us = may_be_tf32(call, p, n_slices) ? copied_best_us(call, p, device, WS_ROW_TF32) : HUGE_VAL;

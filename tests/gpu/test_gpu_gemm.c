@@ -181,6 +181,7 @@ enum {
   SUMS_PLAIN = 0,
   SUMS_SLICED,
   SUMS_FMA16,
+  SUMS_PAIRS, /* complex: both products of each k in one chain */
   SUMS_PARTS, /* wgmma rows that share k among so many blocks */
   SUMS_DIRECT = SUMS_PARTS + MOST_BLOCKS + 1,
   SUMS_DMMA = SUMS_DIRECT + MOST_GROUPS * (MOST_BLOCKS + 1),
@@ -218,6 +219,7 @@ static int sums_of(const wsgemm_kernel_info *row) {
   if (is_of_family(row, "flat")) return sums_of_flat(row);
   if (is_of_family(row, "direct dmma ffma tf32x2")) return sums_of_direct(row);
   if (n_parts_of(row) > 1) return SUMS_PARTS + n_parts_of(row);
+  if (is_of_family(row, "outer") && type_is_complex(row->type)) return SUMS_PAIRS;
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
 }
 /* Where k is too short for so many parts, another row would stand in. */
@@ -239,7 +241,7 @@ static void bits(void) {
         const int sums = sums_of(&rows.row[i].info);
         if (!takes_k(&rows.row[i].info, k)) continue;
         for (int policy = 0; policy < N_POLICIES; policy++)
-          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma ffma flat tf32x2") ? 1 : 3);
+          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma ffma flat outer tf32x2") ? 1 : 3);
                turn++) { /* no quantum */
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);

@@ -91,7 +91,7 @@ static void uniform_shapes(void) {
                           again = ws_random_uniform_shape_at(7, i, MULTIPLE, any_sides),
                           other = ws_random_uniform_shape_at(8, i, MULTIPLE, any_sides),
                           any = ws_random_uniform_shape_at(7, i, 1, any_sides),
-                          narrow = ws_random_uniform_shape_at(7, i, MULTIPLE, (ws_random_sides){65, 2000});
+                          narrow = ws_random_uniform_shape_at(7, i, MULTIPLE, (ws_random_sides){.least = 65, .most = 2000});
     const int64_t sizes[] = {s.m, s.n, s.k, any.m, any.n, any.k};
     for (int x = 0; x < 6; x++)
       CHECK(sizes[x] >= 16 && sizes[x] <= 16384 && (x >= 3 || sizes[x] % MULTIPLE == 0), "size %lld", (long long)sizes[x]);
