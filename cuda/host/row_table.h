@@ -1,4 +1,4 @@
-/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def, ffma.def and tf32.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def, vec.def, flat.def, small.def, dmma.def, ffma.def and tf32.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
@@ -7,6 +7,7 @@
 #include "cuda/rows/ffma_rows.h"
 #include "cuda/rows/flat_rows.h"
 #include "cuda/rows/rows.h"
+#include "cuda/rows/small_rows.h"
 #include "cuda/rows/tf32_rows.h"
 
 static const ws_cuda_row ws_cuda_rows[] = {
@@ -162,11 +163,39 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                        \
    0,                                                                                        \
    rate},
+/* Threads, shared memory: what a block has at most. */
+#define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate) \
+  {#t "gemm_small_" #bm "x" #bn,                          \
+   "small",                                               \
+   WS_TYPE_##t,                                           \
+   bm,                                                    \
+   bn,                                                    \
+   1,                                                     \
+   1,                                                     \
+   WS_SMALL_STAGES,                                       \
+   WS_SMALL_THREADS,                                      \
+   WS_SMALL_SHARED_BYTES,                                 \
+   blocks,                                                \
+   0,                                                     \
+   WS_ROW_SMALL,                                          \
+   WS_SMALL_IS_FMA_##owner,                               \
+   1,                                                     \
+   0,                                                     \
+   0,                                                     \
+   1,                                                     \
+   1,                                                     \
+   0,                                                     \
+   0,                                                     \
+   1,                                                     \
+   0,                                                     \
+   0,                                                     \
+   rate},
 #include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
 
 #include "cuda/rows/kernels.def"
 
 #include "cuda/rows/flat.def"
+#include "cuda/rows/small.def"
 
 #include "cuda/rows/dmma.def"
 #include "cuda/rows/ffma.def"
@@ -176,6 +205,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_SLICED_ROW
 #undef WS_CUDA_DIRECT_ROW
 #undef WS_CUDA_FLAT_ROW
+#undef WS_CUDA_SMALL_ROW
 #undef WS_CUDA_DMMA_ROW
 #undef WS_CUDA_FFMA_ROW
 #undef WS_CUDA_PARTS_ROW

@@ -1,9 +1,14 @@
 /* small.c - see small.h. */
 #include "cuda/host/small.h"
 
+#include <math.h>
+
 #include "cuda/host/problem_args.h"
+#include "cuda/rows/small_rows.h"
 
 static int rounded_up(int n, int to) { return (n + to - 1) / to * to; }
+
+/* ---- layout in shared memory --------------------------------------------------------------------- */
 
 /* Bytes of one copy: as many as its lines are aligned to. */
 static int unit_of(const ws_matrix *x, int element_bytes) {
@@ -20,52 +25,107 @@ static bool is_packed(const ws_matrix *x, int64_t len, int64_t n_lines, int elem
 /* In units of 16 bytes an odd number, where threads side by side read other lines or other matrices: so they read other banks. */
 static int odd_pitch(int bytes) { return rounded_up(bytes, 16) | 16; }
 
-/* by_mma: for ldmatrix, with zeros up to a whole step of k. */
-static ws_small_operand operand_of(const ws_matrix *x, bool along_k, int64_t size, int64_t k, bool by_mma) {
+/* by_warp: for ldmatrix, with zeros up to a whole step of k. may_be_raw: as it lies in memory, if no line is aligned. */
+static ws_small_operand operand_of(const ws_matrix *x, bool along_k, int64_t size, int64_t k, bool by_warp, bool may_be_raw) {
   const int element = ws_types[x->type].bytes, len = (int)(along_k ? k : size), n_lines = (int)(along_k ? size : k);
   ws_small_operand op = {.step_line = x->ld * element,
                          .step_matrix = x->stride * element,
                          .unit = unit_of(x, element),
                          .n_lines = n_lines,
                          .line_bytes = len * element};
-  op.is_raw = op.unit < 16 && is_packed(x, len, n_lines, element);
-  const int step = by_mma ? 16 : 1, filled = rounded_up(n_lines, along_k ? 1 : step), filled_bytes = rounded_up(len, along_k ? step : 1) * element;
+  op.is_raw = may_be_raw && op.unit < 16 && is_packed(x, len, n_lines, element);
   if (op.is_raw) {
     op.unit = 16, op.pitch = op.line_bytes, op.matrix = op.pitch * n_lines, op.line_bytes = op.matrix, op.n_lines = op.n_filled = 1;
-  } else {
-    op.pitch = along_k || by_mma ? odd_pitch(filled_bytes) : rounded_up(filled_bytes, 16);
-    op.matrix = odd_pitch(op.pitch * filled), op.n_filled = filled, op.n_pieces = (filled_bytes + op.unit - 1) / op.unit;
+    return op;
   }
+  const int step = by_warp ? WS_SMALL_MMA_K : 1, filled_bytes = rounded_up(len, along_k ? step : 1) * element;
+  op.n_filled = rounded_up(n_lines, along_k ? 1 : step), op.n_pieces = (filled_bytes + op.unit - 1) / op.unit;
+  op.pitch = along_k || by_warp ? odd_pitch(filled_bytes) : rounded_up(filled_bytes, 16);
+  op.matrix = odd_pitch(op.pitch * op.n_filled);
   return op;
 }
 
-/* An item's, with what a raw one has before its first element. */
-static int bytes_of(const ws_small_operand *op, int n_together) { return rounded_up(op->matrix * n_together, 16) + 16 * op->is_raw; }
+static bool is_by_warp(const ws_cuda_row *row) { return !row->is_fma; }
 
-/* How n_threads go through an item. */
+static void set_operands(const ws_problem *p, const ws_cuda_row *row, bool may_be_raw, ws_small_args *args) {
+  args->a = operand_of(&p->a, p->a.trans, p->m, p->k, is_by_warp(row), may_be_raw);
+  args->b = operand_of(&p->b, !p->b.trans, p->n, p->k, is_by_warp(row), may_be_raw);
+}
+
+/* An item's, with what a raw one has before its first element. */
+static int bytes_of(const ws_small_operand *op, int n_together) {
+  return rounded_up(op->matrix * n_together, 16) + (op->is_raw ? 16 : 0);
+}
+
+static int stage_bytes(const ws_small_args *args, int n_together) {
+  return bytes_of(&args->a, n_together) + bytes_of(&args->b, n_together);
+}
+
+/* How the block's threads go through an item. */
 static void set_steps(ws_small_operand *op, int n_together, int n_threads) {
   if (op->is_raw) op->n_pieces = (op->line_bytes * n_together + 15 + 15) / 16;
   const int lines = n_threads / op->n_pieces;
   op->next_piece = n_threads % op->n_pieces, op->next_line = lines % op->n_filled, op->next_matrix = lines / op->n_filled;
 }
 
-bool ws_small_args_of(const ws_problem *p, int tm, int tn, int owner_threads, int most_threads, ws_small_args *args, ws_small_shape *shape) {
-  enum { N_STAGES = 2 };
-  *args = (ws_small_args){.a = operand_of(&p->a, p->a.trans, p->m, p->k, owner_threads > 1), .b = operand_of(&p->b, !p->b.trans, p->n, p->k, owner_threads > 1)};
-  args->by_vectors = !args->a.is_raw && !args->b.is_raw;
-  args->tiles_m = (int)((p->m + tm - 1) / tm), args->tiles_n = (int)((p->n + tn - 1) / tn);
-  const int tiles = args->tiles_m * args->tiles_n;
-  int together = most_threads / (tiles * owner_threads);
-  if (together > p->batch_count) together = (int)p->batch_count;
-  while (together > 0 && N_STAGES * (bytes_of(&args->a, together) + bytes_of(&args->b, together)) > WS_SMALL_SHARED_BYTES) together--;
-  if (together == 0) return false;
-  args->n_together = together;
-  args->b_at = bytes_of(&args->a, together), args->stage = args->b_at + bytes_of(&args->b, together);
-  const int n_threads = rounded_up(together * tiles * owner_threads, 32);
+/* ---- items --------------------------------------------------------------------------------------- */
+
+/* Threads of a matrix. */
+static int threads_of(const ws_problem *p, const ws_cuda_row *row) {
+  const int owner = is_by_warp(row) ? WS_SMALL_OWNER_warp : WS_SMALL_OWNER_thread;
+  return (int)(ws_ceil_div(p->m, row->bm) * ws_ceil_div(p->n, row->bn)) * owner;
+}
+
+/* Matrices of an item: of four warps' worth of threads, in little enough memory for several blocks, and so that all SMs have
+ * some. */
+static int together_of(const ws_problem *p, const ws_cuda_row *row, const ws_small_args *args) {
+  enum { THREADS = 128, STAGE_BYTES = 20 << 10, SMS = 132 };
+  const int most = (int)ws_min(THREADS / threads_of(p, row), ws_ceil_div(p->batch_count, SMS));
+  int together = 1;
+  while (together < most && stage_bytes(args, together + 1) <= STAGE_BYTES) together++;
+  return together;
+}
+
+bool ws_small_may_take(const ws_problem *p) {
+  const bool is_small = ws_max(ws_max(p->m, p->n), p->k) <= WS_SMALL_MOST && p->k > 0;
+  return is_small && ws_is_plain(p) && p->batch_count < INT32_MAX && !(ws_is_half(p->a.type) && ws_has_steps(p));
+}
+
+bool ws_small_takes(const ws_problem *p, const ws_cuda_row *row) {
+  ws_small_args args;
+  if (!ws_small_may_take(p) || threads_of(p, row) > WS_SMALL_THREADS) return false;
+  set_operands(p, row, false, &args);
+  return WS_SMALL_STAGES * stage_bytes(&args, 1) <= WS_SMALL_SHARED_BYTES;
+}
+
+int64_t ws_small_items(const ws_problem *p, const ws_cuda_row *row) {
+  ws_small_args args;
+  set_operands(p, row, true, &args);
+  return ws_ceil_div(p->batch_count, together_of(p, row, &args));
+}
+
+ws_small_shape ws_small_args_of(const ws_problem *p, const ws_cuda_row *row, ws_small_args *args) {
+  enum { SM_BYTES = 227 << 10, RESERVED = 1 << 10, MOST_BLOCKS = 32 };
+  *args = (ws_small_args){.gemm = ws_gemm_args_of(p)};
+  set_operands(p, row, true, args);
+  const int together = together_of(p, row, args), n_threads = rounded_up(together * threads_of(p, row), 32);
   set_steps(&args->a, together, n_threads), set_steps(&args->b, together, n_threads);
-  args->gemm = ws_gemm_args_of(p);
+  args->by_vectors = !args->a.is_raw && !args->b.is_raw;
+  args->tiles_m = (int)ws_ceil_div(p->m, row->bm), args->tiles_n = (int)ws_ceil_div(p->n, row->bn);
+  args->n_together = together;
+  args->b_at = bytes_of(&args->a, together), args->stage = stage_bytes(args, together);
   args->gemm.grid.n_batch = p->batch_count;
-  args->gemm.sched.n_items = (uint32_t)((p->batch_count + together - 1) / together);
-  *shape = (ws_small_shape){n_threads, N_STAGES * args->stage};
-  return true;
+  args->gemm.sched.n_items = (uint32_t)ws_ceil_div(p->batch_count, together);
+  const int shared_bytes = WS_SMALL_STAGES * args->stage, by_memory = SM_BYTES / (shared_bytes + RESERVED),
+            by_registers = row->blocks * WS_SMALL_THREADS / n_threads;
+  return (ws_small_shape){n_threads, shared_bytes, (int)ws_max(1, ws_min(ws_min(by_memory, by_registers), MOST_BLOCKS))};
+}
+
+/* ---- time ---------------------------------------------------------------------------------------- */
+
+bool ws_small_is_quick(const ws_problem *p) { return p->batch_count >= 16; }
+
+double ws_small_us(const ws_problem *p, const ws_cuda_row *row, int n_sms) {
+  (void)n_sms;
+  return ws_small_takes(p, row) ? (double)row->bm : HUGE_VAL;
 }

@@ -9,19 +9,10 @@
 #include "cuda/epilogue/epilogue.cuh"
 #include "cuda/ptx/copy.cuh"
 #include "cuda/ptx/mma16.cuh"
+#include "cuda/rows/small_config.cuh"
 #include "cuda/shared/small_args.h"
 
 namespace ws {
-
-template <class Type, int TM, int TN, bool A_K, bool B_K> struct small_mma_config {
-  using type = Type;
-  using real = typename Type::real;
-  using element = typename Type::element;
-  using sum = typename Type::sum;
-  static constexpr int unit = Type::unit, tm = TM, tn = TN;
-  static constexpr bool a_k = A_K, b_k = B_K;
-  static_assert(TM % 16 == 0 && TN % 16 == 0, "ldmatrix brings 16 lines at a time");
-};
 
 /* 16 x of an operand for a step of k: as four matrices, of which 1 has the next 8 x (IS_ROWS) or the next 8 k, 2 the other ones. */
 template <bool ALONG_K, bool IS_ROWS> struct small_fragment {
@@ -56,6 +47,7 @@ template <bool ALONG_K, bool IS_ROWS> struct small_fragment {
 };
 
 template <class Config> struct small_by_warp {
+  static_assert(Config::tm % 16 == 0 && Config::tn % 16 == 0, "ldmatrix brings 16 lines at a time");
   static constexpr int owner_threads = 32, n_p = Config::tn / 16, n_q = Config::tm / 8;
   using sums = float[n_p][n_q][4];
 

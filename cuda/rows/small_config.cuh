@@ -6,7 +6,7 @@
 
 namespace ws {
 
-/* TM x TN of C belong to a thread. A_K, B_K: the operand is contiguous along k. */
+/* TM x TN of C belong to a thread, or a warp. A_K, B_K: the operand is contiguous along k. */
 template <class Type, int TM, int TN, bool A_K, bool B_K> struct small_config {
   using type = Type;
   using real = typename Type::real;
@@ -18,7 +18,7 @@ template <class Type, int TM, int TN, bool A_K, bool B_K> struct small_config {
   static constexpr int vec = copy_bytes / int(sizeof(sum));
   static constexpr int k_step = A_K || B_K ? vec : 1;
 
-  static_assert(TM % vec == 0 && TN % vec == 0, "whole vectors along m and along n");
+  static_assert(TM % vec == 0 && TN % vec == 0, "whole vectors along m and along n, of threads' tiles; more than that of warps'");
 };
 
 } // namespace ws
