@@ -25,7 +25,25 @@ static bool is_packed(const ws_matrix *x, int64_t len, int64_t n_lines, int elem
 /* In units of 16 bytes an odd number, where threads side by side read other lines or other matrices: so they read other banks. */
 static int odd_pitch(int bytes) { return rounded_up(bytes, 16) | 16; }
 
-/* by_warp: for ldmatrix, with zeros up to a whole step of k. may_be_raw: as it lies in memory, if no line is aligned. */
+/* As it lies in memory; all of an item are one line. */
+static void set_raw(ws_small_operand *op) {
+  op->copy = WS_SMALL_RAW, op->unit = 16, op->pitch = op->line_bytes, op->matrix = op->line_bytes = op->pitch * op->n_lines;
+  op->n_lines = op->n_filled = op->n_pieces = 1;
+}
+
+/* Whole lines, or matrices that stand in shared memory as in memory, if they are long enough for copies of their own. */
+static void set_bulk(ws_small_operand *op) {
+  enum { LEAST_BYTES = 128 };
+  const bool is_whole = op->unit == 16 && op->line_bytes % 16 == 0 && op->n_filled == op->n_lines &&
+                        op->n_pieces * op->unit == op->line_bytes;
+  const bool is_dense = op->pitch == op->line_bytes && op->step_line == op->line_bytes;
+  const int bytes = is_dense ? op->n_lines * op->line_bytes : op->line_bytes;
+  if (!is_whole || bytes < LEAST_BYTES) return;
+  op->copy = WS_SMALL_BULK, op->unit = bytes, op->n_pieces = 1;
+  if (is_dense) op->n_lines = op->n_filled = 1;
+}
+
+/* by_warp: for ldmatrix, with zeros up to a whole step of k. may_be_raw: if no line is aligned. */
 static ws_small_operand operand_of(const ws_matrix *x, bool along_k, int64_t size, int64_t k, bool by_warp, bool may_be_raw) {
   const int element = ws_types[x->type].bytes, len = (int)(along_k ? k : size), n_lines = (int)(along_k ? size : k);
   ws_small_operand op = {.step_line = x->ld * element,
@@ -33,15 +51,15 @@ static ws_small_operand operand_of(const ws_matrix *x, bool along_k, int64_t siz
                          .unit = unit_of(x, element),
                          .n_lines = n_lines,
                          .line_bytes = len * element};
-  op.is_raw = may_be_raw && op.unit < 16 && is_packed(x, len, n_lines, element);
-  if (op.is_raw) {
-    op.unit = 16, op.pitch = op.line_bytes, op.matrix = op.pitch * n_lines, op.line_bytes = op.matrix, op.n_lines = op.n_filled = 1;
+  if (may_be_raw && op.unit < 16 && is_packed(x, len, n_lines, element)) {
+    set_raw(&op);
     return op;
   }
   const int step = by_warp ? WS_SMALL_MMA_K : 1, filled_bytes = rounded_up(len, along_k ? step : 1) * element;
   op.n_filled = rounded_up(n_lines, along_k ? 1 : step), op.n_pieces = (filled_bytes + op.unit - 1) / op.unit;
   op.pitch = along_k || by_warp ? odd_pitch(filled_bytes) : rounded_up(filled_bytes, 16);
   op.matrix = odd_pitch(op.pitch * op.n_filled);
+  set_bulk(&op);
   return op;
 }
 
@@ -52,9 +70,9 @@ static void set_operands(const ws_problem *p, const ws_cuda_row *row, bool may_b
   args->b = operand_of(&p->b, !p->b.trans, p->n, p->k, is_by_warp(row), may_be_raw);
 }
 
-/* An item's, with what a raw one has before its first element. */
+/* An item's, with what a raw one has before its first element, and what a vector at its end reads beyond it. */
 static int bytes_of(const ws_small_operand *op, int n_together) {
-  return rounded_up(op->matrix * n_together, 16) + (op->is_raw ? 16 : 0);
+  return rounded_up(op->matrix * n_together, 16) + (op->copy == WS_SMALL_RAW ? 32 : 0);
 }
 
 static int stage_bytes(const ws_small_args *args, int n_together) {
@@ -62,8 +80,7 @@ static int stage_bytes(const ws_small_args *args, int n_together) {
 }
 
 /* How the block's threads go through an item. */
-static void set_steps(ws_small_operand *op, int n_together, int n_threads) {
-  if (op->is_raw) op->n_pieces = (op->line_bytes * n_together + 15 + 15) / 16;
+static void set_steps(ws_small_operand *op, int n_threads) {
   const int lines = n_threads / op->n_pieces;
   op->next_piece = n_threads % op->n_pieces, op->next_line = lines % op->n_filled, op->next_matrix = lines / op->n_filled;
 }
@@ -109,10 +126,10 @@ ws_small_shape ws_small_args_of(const ws_problem *p, const ws_cuda_row *row, ws_
   *args = (ws_small_args){.gemm = ws_gemm_args_of(p)};
   set_operands(p, row, true, args);
   const int together = together_of(p, row, args), n_threads = rounded_up(together * threads_of(p, row), 32);
-  set_steps(&args->a, together, n_threads), set_steps(&args->b, together, n_threads);
-  args->by_vectors = !args->a.is_raw && !args->b.is_raw;
+  set_steps(&args->a, n_threads), set_steps(&args->b, n_threads);
+  args->by_vectors = args->a.copy != WS_SMALL_RAW && args->b.copy != WS_SMALL_RAW;
   args->tiles_m = (int)ws_ceil_div(p->m, row->bm), args->tiles_n = (int)ws_ceil_div(p->n, row->bn);
-  args->n_together = together;
+  args->n_batch = (int32_t)p->batch_count, args->n_together = together;
   args->b_at = bytes_of(&args->a, together), args->stage = stage_bytes(args, together);
   args->gemm.grid.n_batch = p->batch_count;
   args->gemm.sched.n_items = (uint32_t)ws_ceil_div(p->batch_count, together);

@@ -11,18 +11,19 @@
 #include "cuda/mainloop/small_load.cuh"
 #include "cuda/mainloop/small_mma.cuh"
 #include "cuda/mainloop/small_sums.cuh"
+#include "cuda/ptx/clc.cuh"
+#include "cuda/ptx/tma.cuh"
 
 namespace ws {
 
 /* Tiles of threads, by multiply-adds. */
 template <class Config> struct small_by_thread {
   static constexpr int owner_threads = 1, tm = Config::tm, tn = Config::tn, vec = Config::vec;
-  using row_map = small_operand<Config, tm, Config::a_k>;
-  using column_map = small_operand<Config, tn, Config::b_k>;
+  using row_map = small_operand<Config, tm, Config::a_k, true>;
+  using column_map = small_operand<Config, tn, Config::b_k, true>;
+  static constexpr bool has_vectors = !Config::a_k; /* of rows */
 
-  template <bool WIDE>
-  static __device__ __forceinline__ void store(const ws_small_args &args, const small_sums<Config> &s, bool wide_columns, int64_t batch,
-                                               int row, int col) {
+  static __device__ __forceinline__ void store(const ws_small_args &args, const small_sums<Config> &s, int batch, int row, int col) {
     const ws_gemm_args &g = args.gemm;
     const scaling<Config> scale(g);
     const conjugation conj = {g.a.conj != 0, g.b.conj != 0};
@@ -30,14 +31,14 @@ template <class Config> struct small_by_thread {
     const int m = int(g.m), n = int(g.n);
 #pragma unroll
     for (int j = 0; j < tn; j++) {
-      const int column = column_map::x_of(wide_columns, col, args.tiles_n, j);
+      const int column = column_map::x_of(col, args.tiles_n, j);
       if (column >= n) continue;
 #pragma unroll
-      for (int i = 0; i < tm; i += WIDE ? vec : 1) {
-        const int first = row_map::x_of(WIDE, row, args.tiles_m, i);
+      for (int i = 0; i < tm; i += has_vectors ? vec : 1) {
+        const int first = row_map::x_of(row, args.tiles_m, i);
         if (first >= m) continue;
         const auto at = c + (column * g.ldc + first);
-        if constexpr (WIDE) {
+        if constexpr (has_vectors) {
           if (g.c_vectors && first + vec <= m) {
             sum_vector<Config> old{}, y;
             if (!scale.beta_zero) old = load_vector<Config>(at);
@@ -48,7 +49,7 @@ template <class Config> struct small_by_thread {
           }
         }
 #pragma unroll
-        for (int e = 0; e < (WIDE ? vec : 1); e++)
+        for (int e = 0; e < (has_vectors ? vec : 1); e++)
           if (first + e < m) {
             const typename Config::sum old = scale.beta_zero ? typename Config::sum{} : load_element<Config>(at + e);
             store_element<Config>(at + e, scale(s.sum[i + e][j], conj, old));
@@ -57,56 +58,59 @@ template <class Config> struct small_by_thread {
     }
   }
 
-  static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col, int64_t batch) {
+  static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col, int batch) {
     small_sums<Config> s;
     s.clear();
-    const bool is_wide = args.by_vectors;
-    if (is_wide)
-      s.run_vectors(args, a, b, row, col);
+    if (args.by_vectors)
+      s.template run<true>(args, a, b, row, col);
     else
-      s.run_elements(args, a, b, row, col);
-    const bool wide_columns = is_wide && column_map::is_wide;
-    if (is_wide && row_map::is_wide)
-      store<true>(args, s, wide_columns, batch, row, col);
-    else
-      store<false>(args, s, wide_columns, batch, row, col);
+      s.template run<false>(args, a, b, row, col);
+    store(args, s, batch, row, col);
   }
 };
 
 template <class Product> struct small_kernel {
   const ws_small_args &args;
   char *shared;
+  uint64_t *full; /* of each stage: what bulk copies bring has come */
 
-  __device__ __forceinline__ int size_of(int item) const {
-    return int(ws_min(args.n_together, args.gemm.grid.n_batch - int64_t(item) * args.n_together));
+  __device__ __forceinline__ int size_of(int item) const { return min(args.n_together, args.n_batch - item * args.n_together); }
+
+  __device__ __forceinline__ void bring(const small_load &a, const small_load &b, int item, int stage) const {
+    const int first = item * args.n_together, n = size_of(item);
+    const uint32_t to = shared_address(shared) + uint32_t(stage * args.stage), barrier = shared_address(full + stage);
+    if (threadIdx.x == 0) mbarrier_arrive_expect_tx(barrier, a.bulk_bytes(first, n) + b.bulk_bytes(first, n));
+    a.copy(to, first, n, barrier), b.copy(to + uint32_t(args.b_at), first, n, barrier);
   }
 
   __device__ __forceinline__ void run() const {
     const small_load a(args.gemm.a, args.a), b(args.gemm.b, args.b);
-    const int tiles = args.tiles_m * args.tiles_n, owner = int(threadIdx.x) / Product::owner_threads,
-              matrix = owner / tiles, tile = owner % tiles;
+    const int tiles = args.tiles_m * args.tiles_n, owner = int(threadIdx.x) / Product::owner_threads, matrix = owner / tiles,
+              tile = owner % tiles;
     const int row = tile % args.tiles_m, col = tile / args.tiles_m, n_items = int(args.gemm.sched.n_items);
-    const auto bring = [&](int item, int stage) {
-      const uint32_t to = shared_address(shared) + uint32_t(stage * args.stage);
-      const int64_t first = int64_t(item) * args.n_together;
-      a.copy(to, first, size_of(item)), b.copy(to + uint32_t(args.b_at), first, size_of(item));
-    };
+    if (threadIdx.x == 0) {
+      mbarrier_init(full, 1), mbarrier_init(full + 1, 1);
+      fence_proxy_async_shared();
+    }
+    __syncthreads();
     int item = int(blockIdx.x), stage = 0;
-    if (item < n_items) bring(item, stage);
+    uint32_t parity = 0;
+    if (item < n_items) bring(a, b, item, stage);
     cp_async_commit();
 #pragma unroll 1
-    for (; item < n_items; item += int(gridDim.x), stage ^= 1) {
-      const int next = item + int(gridDim.x);
-      if (next < n_items) bring(next, stage ^ 1);
+    for (; item < n_items; item += int(gridDim.x)) {
+      const int next = item + int(gridDim.x), first = item * args.n_together;
+      if (next < n_items) bring(a, b, next, stage ^ 1);
       cp_async_commit();
       cp_async_wait<1>();
+      mbarrier_wait<barrier_scope::cta>(shared_address(full + stage), parity);
       __syncthreads();
-      const int64_t first = int64_t(item) * args.n_together;
       const char *const at = shared + stage * args.stage;
       if (matrix < size_of(item))
         Product::run(args, at + a.before(first) + matrix * args.a.matrix, at + args.b_at + b.before(first) + matrix * args.b.matrix,
                      row, col, first + matrix);
       __syncthreads();
+      parity ^= uint32_t(stage), stage ^= 1;
     }
   }
 };

@@ -8,6 +8,7 @@
   extern "C" __global__ void __launch_bounds__(WS_SMALL_THREADS, blocks)                                   \
       name(const __grid_constant__ ws_small_args args) {                                                   \
     extern __shared__ __align__(128) char shared[];                                                        \
+    __shared__ uint64_t full[WS_SMALL_STAGES];                                                             \
     using config = ws::small_config<ws::type_##t, bm, bn, a_k, b_k>;                                       \
     static_assert(ws::small_by_##owner<config>::owner_threads == WS_SMALL_OWNER_##owner, "as C sees it");  \
     ws::small_kernel<ws::small_by_##owner<config>>{args, shared}.run();                                    \

@@ -16,7 +16,7 @@ template <class Type, int TM, int TN, bool A_K, bool B_K> struct small_config {
   static constexpr bool a_k = A_K, b_k = B_K;
   /* elements of 16 bytes of C, which are read of an operand at a time */
   static constexpr int vec = copy_bytes / int(sizeof(sum));
-  static constexpr int k_step = A_K || B_K ? vec : 1;
+  static constexpr int k_step = A_K || B_K ? vec : vec < 2 ? vec : 2;
 
   static_assert(TM % vec == 0 && TN % vec == 0, "whole vectors along m and along n, of threads' tiles; more than that of warps'");
 };

@@ -86,6 +86,8 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
    "k" #cluster,                                                            \
    false,                                                                   \
    false},
+#define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate) \
+  {"cuda", "small", #t "gemm_small_" #bm "x" #bn, #t[0], bm, bn, 1, 1, 2, 256, "", false, false},
 #define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                           \
   {"cuda", "dmma", #t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   #t[0] == 'z' ? 8 : 16, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wp)) * (bn) / (wq),      "k" #cluster, false, false},
@@ -111,6 +113,7 @@ static const struct line lines[] = {
 #include "../../cuda/rows/ffma.def"
 #include "../../cuda/rows/flat.def"
 #include "../../cuda/rows/kernels.def"
+#include "../../cuda/rows/small.def"
 #include "../../cuda/rows/tf32.def"
 #include "../../cuda/rows/vec.def"
 #include "../../src/cpu/kernels/kernels.def"
@@ -141,7 +144,7 @@ static bool is_one_of(const char *word, const char *words) {
 /* What follows from a family. */
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
-             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat dmma ffma tf32x1 tf32x2 ");
+             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat small dmma ffma tf32x1 tf32x2 ");
   const int n_slices = is_one_of(info->family, " f16x1 tf32x1 ")   ? 1
                        : is_one_of(info->family, " f16x3 tf32x2 ") ? 2
                        : is_sliced                                 ? 3
