@@ -10,10 +10,10 @@ static int rounded_up(int n, int to) { return (n + to - 1) / to * to; }
 
 /* ---- layout in shared memory --------------------------------------------------------------------- */
 
-/* Bytes of one copy: as many as its lines are aligned to. */
-static int unit_of(const ws_matrix *x, int element_bytes) {
+/* Bytes of one copy: as many as its lines are aligned to, and have whole. */
+static int unit_of(const ws_matrix *x, int line_bytes, int element_bytes) {
   int unit = 16;
-  while (unit > 2 && !ws_is_aligned(x->data, x->ld, x->stride, element_bytes, unit)) unit /= 2;
+  while (unit > 2 && (line_bytes % unit || !ws_is_aligned(x->data, x->ld, x->stride, element_bytes, unit))) unit /= 2;
   return unit;
 }
 
@@ -25,41 +25,23 @@ static bool is_packed(const ws_matrix *x, int64_t len, int64_t n_lines, int elem
 /* In units of 16 bytes an odd number, where threads side by side read other lines or other matrices: so they read other banks. */
 static int odd_pitch(int bytes) { return rounded_up(bytes, 16) | 16; }
 
-/* As it lies in memory; all of an item are one line. */
-static void set_raw(ws_small_operand *op) {
-  op->copy = WS_SMALL_RAW, op->unit = 16, op->pitch = op->line_bytes, op->matrix = op->line_bytes = op->pitch * op->n_lines;
-  op->n_lines = op->n_filled = op->n_pieces = 1;
-}
-
-/* Whole lines, or matrices that stand in shared memory as in memory, if they are long enough for copies of their own. */
-static void set_bulk(ws_small_operand *op) {
-  enum { LEAST_BYTES = 128 };
-  const bool is_whole = op->unit == 16 && op->line_bytes % 16 == 0 && op->n_filled == op->n_lines &&
-                        op->n_pieces * op->unit == op->line_bytes;
-  const bool is_dense = op->pitch == op->line_bytes && op->step_line == op->line_bytes;
-  const int bytes = is_dense ? op->n_lines * op->line_bytes : op->line_bytes;
-  if (!is_whole || bytes < LEAST_BYTES) return;
-  op->copy = WS_SMALL_BULK, op->unit = bytes, op->n_pieces = 1;
-  if (is_dense) op->n_lines = op->n_filled = 1;
-}
-
 /* by_warp: for ldmatrix, with zeros up to a whole step of k. may_be_raw: if no line is aligned. */
 static ws_small_operand operand_of(const ws_matrix *x, bool along_k, int64_t size, int64_t k, bool by_warp, bool may_be_raw) {
   const int element = ws_types[x->type].bytes, len = (int)(along_k ? k : size), n_lines = (int)(along_k ? size : k);
   ws_small_operand op = {.step_line = x->ld * element,
                          .step_matrix = x->stride * element,
-                         .unit = unit_of(x, element),
+                         .unit = unit_of(x, len * element, element),
                          .n_lines = n_lines,
                          .line_bytes = len * element};
-  if (may_be_raw && op.unit < 16 && is_packed(x, len, n_lines, element)) {
-    set_raw(&op);
+  op.is_raw = may_be_raw && op.unit < 16 && is_packed(x, len, n_lines, element);
+  if (op.is_raw) {
+    op.pitch = op.line_bytes, op.matrix = op.pitch * n_lines;
     return op;
   }
   const int step = by_warp ? WS_SMALL_MMA_K : 1, filled_bytes = rounded_up(len, along_k ? step : 1) * element;
   op.n_filled = rounded_up(n_lines, along_k ? 1 : step), op.n_pieces = (filled_bytes + op.unit - 1) / op.unit;
   op.pitch = along_k || by_warp ? odd_pitch(filled_bytes) : rounded_up(filled_bytes, 16);
   op.matrix = odd_pitch(op.pitch * op.n_filled);
-  set_bulk(&op);
   return op;
 }
 
@@ -72,17 +54,19 @@ static void set_operands(const ws_problem *p, const ws_cuda_row *row, bool may_b
 
 /* An item's, with what a raw one has before its first element, and what a vector at its end reads beyond it. */
 static int bytes_of(const ws_small_operand *op, int n_together) {
-  return rounded_up(op->matrix * n_together, 16) + (op->copy == WS_SMALL_RAW ? 32 : 0);
+  return rounded_up(op->matrix * n_together, 16) + (op->is_raw ? 32 : 0);
 }
 
 static int stage_bytes(const ws_small_args *args, int n_together) {
   return bytes_of(&args->a, n_together) + bytes_of(&args->b, n_together);
 }
 
-/* How the block's threads go through an item. */
+/* Which lines the block's threads take: of a piece of each there are so many threads, for lines of a matrix, or of several. */
 static void set_steps(ws_small_operand *op, int n_threads) {
-  const int lines = n_threads / op->n_pieces;
-  op->next_piece = n_threads % op->n_pieces, op->next_line = lines % op->n_filled, op->next_matrix = lines / op->n_filled;
+  if (op->is_raw) return;
+  const int n_threads_of_piece = n_threads / op->n_pieces;
+  op->lines_apart = n_threads_of_piece < op->n_filled ? n_threads_of_piece : op->n_filled;
+  op->matrices_apart = n_threads_of_piece / op->lines_apart;
 }
 
 /* ---- items --------------------------------------------------------------------------------------- */
@@ -127,7 +111,7 @@ ws_small_shape ws_small_args_of(const ws_problem *p, const ws_cuda_row *row, ws_
   set_operands(p, row, true, args);
   const int together = together_of(p, row, args), n_threads = rounded_up(together * threads_of(p, row), 32);
   set_steps(&args->a, n_threads), set_steps(&args->b, n_threads);
-  args->by_vectors = args->a.copy != WS_SMALL_RAW && args->b.copy != WS_SMALL_RAW;
+  args->by_vectors = !args->a.is_raw && !args->b.is_raw;
   args->tiles_m = (int)ws_ceil_div(p->m, row->bm), args->tiles_n = (int)ws_ceil_div(p->n, row->bn);
   args->n_batch = (int32_t)p->batch_count, args->n_together = together;
   args->b_at = bytes_of(&args->a, together), args->stage = stage_bytes(args, together);

@@ -29,32 +29,34 @@ template <class Config> struct small_by_thread {
     const conjugation conj = {g.a.conj != 0, g.b.conj != 0};
     const c_pointer<Config> c = c_of<Config>(g) + batch * g.stride_c;
     const int m = int(g.m), n = int(g.n);
+    constexpr int n_e = has_vectors ? vec : 1;
+    auto line = c + (column_map::x_of(col, args.tiles_n, 0) * g.ldc + row_map::x_of(row, args.tiles_m, 0));
+    const int64_t to_next = column_map::x_of(0, args.tiles_n, 1) * g.ldc,
+                  to_vector = (column_map::x_of(0, args.tiles_n, tn > vec ? vec : 0) - (vec - 1)) * g.ldc;
 #pragma unroll
     for (int j = 0; j < tn; j++) {
-      const int column = column_map::x_of(col, args.tiles_n, j);
-      if (column >= n) continue;
+      if (column_map::x_of(col, args.tiles_n, j) >= n) break;
 #pragma unroll
-      for (int i = 0; i < tm; i += has_vectors ? vec : 1) {
-        const int first = row_map::x_of(row, args.tiles_m, i);
-        if (first >= m) continue;
-        const auto at = c + (column * g.ldc + first);
-        if constexpr (has_vectors) {
-          if (g.c_vectors && first + vec <= m) {
-            sum_vector<Config> old{}, y;
-            if (!scale.beta_zero) old = load_vector<Config>(at);
+      for (int i = 0; i < tm; i += n_e) {
+        const int first = row_map::x_of(row, args.tiles_m, i), n_left = m - first;
+        const auto at = line + row_map::x_of(0, args.tiles_m, i);
+        if (n_left <= 0) break;
+        if (has_vectors && g.c_vectors && n_left >= n_e) {
+          sum_vector<Config> old{}, y;
+          if (!scale.beta_zero) old = load_vector<Config>(at);
 #pragma unroll
-            for (int e = 0; e < vec; e++) y.e[e] = scale(s.sum[i + e][j], conj, old.e[e]);
-            store_vector<Config>(at, y);
-            continue;
-          }
+          for (int e = 0; e < n_e; e++) y.e[e] = scale(s.sum[i + e][j], conj, old.e[e]);
+          store_vector<Config>(at, y);
+        } else {
+#pragma unroll
+          for (int e = 0; e < n_e; e++)
+            if (e < n_left) {
+              const typename Config::sum old = scale.beta_zero ? typename Config::sum{} : load_element<Config>(at + e);
+              store_element<Config>(at + e, scale(s.sum[i + e][j], conj, old));
+            }
         }
-#pragma unroll
-        for (int e = 0; e < (has_vectors ? vec : 1); e++)
-          if (first + e < m) {
-            const typename Config::sum old = scale.beta_zero ? typename Config::sum{} : load_element<Config>(at + e);
-            store_element<Config>(at + e, scale(s.sum[i + e][j], conj, old));
-          }
       }
+      line = line + (column_map::is_along_k || (j + 1) % vec ? to_next : to_vector);
     }
   }
 
@@ -70,6 +72,7 @@ template <class Config> struct small_by_thread {
 };
 
 template <class Product> struct small_kernel {
+  using small_load = ws::small_load<(Product::owner_threads > 1)>;
   const ws_small_args &args;
   char *shared;
   uint64_t *full; /* of each stage: what bulk copies bring has come */
@@ -79,7 +82,8 @@ template <class Product> struct small_kernel {
   __device__ __forceinline__ void bring(const small_load &a, const small_load &b, int item, int stage) const {
     const int first = item * args.n_together, n = size_of(item);
     const uint32_t to = shared_address(shared) + uint32_t(stage * args.stage), barrier = shared_address(full + stage);
-    if (threadIdx.x == 0) mbarrier_arrive_expect_tx(barrier, a.bulk_bytes(first, n) + b.bulk_bytes(first, n));
+    if (threadIdx.x == 0 && (args.a.is_raw || args.b.is_raw))
+      mbarrier_arrive_expect_tx(barrier, a.bulk_bytes(first, n) + b.bulk_bytes(first, n));
     a.copy(to, first, n, barrier), b.copy(to + uint32_t(args.b_at), first, n, barrier);
   }
 
@@ -93,24 +97,27 @@ template <class Product> struct small_kernel {
       fence_proxy_async_shared();
     }
     __syncthreads();
-    int item = int(blockIdx.x), stage = 0;
+    const bool has_bulk = args.a.is_raw || args.b.is_raw;
     uint32_t parity = 0;
-    if (item < n_items) bring(a, b, item, stage);
-    cp_async_commit();
+    int item = -1, next = int(blockIdx.x), stage = 1;
 #pragma unroll 1
-    for (; item < n_items; item += int(gridDim.x)) {
-      const int next = item + int(gridDim.x), first = item * args.n_together;
+    while (true) {
       if (next < n_items) bring(a, b, next, stage ^ 1);
       cp_async_commit();
-      cp_async_wait<1>();
-      mbarrier_wait<barrier_scope::cta>(shared_address(full + stage), parity);
-      __syncthreads();
-      const char *const at = shared + stage * args.stage;
-      if (matrix < size_of(item))
-        Product::run(args, at + a.before(first) + matrix * args.a.matrix, at + args.b_at + b.before(first) + matrix * args.b.matrix,
-                     row, col, first + matrix);
-      __syncthreads();
-      parity ^= uint32_t(stage), stage ^= 1;
+      if (item >= 0) {
+        const int first = item * args.n_together;
+        const char *const at = shared + stage * args.stage;
+        cp_async_wait<1>();
+        if (has_bulk) mbarrier_wait<barrier_scope::cta>(shared_address(full + stage), parity);
+        __syncthreads();
+        if (matrix < size_of(item))
+          Product::run(args, at + a.before(first) + matrix * args.a.matrix,
+                       at + args.b_at + b.before(first) + matrix * args.b.matrix, row, col, first + matrix);
+        __syncthreads();
+        parity ^= uint32_t(stage);
+      }
+      if (next >= n_items) return;
+      item = next, next += int(gridDim.x), stage ^= 1;
     }
   }
 };

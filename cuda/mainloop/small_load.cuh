@@ -1,9 +1,9 @@
-/* small_load.cuh - an item's matrices of one operand, from memory to a stage in shared memory: by bulk
- * copies where lines are whole multiples of 16 bytes, or the batch is read as one line; else by cp.async
- * (16-bit elements that are not aligned to four bytes: by ordinary loads and stores).
+/* small_load.cuh - an item's matrices of one operand, from memory to a stage in shared memory: by cp.async
+ * (16-bit elements that are not aligned to four bytes: by ordinary loads and stores), or where no line is
+ * aligned and the batch is one stretch of memory, by one bulk copy.
  *
- * The block's threads take neighbouring pieces of `unit` bytes, so that what is contiguous in memory is
- * asked for side by side: lines of a matrix, matrices of the batch. */
+ * The block's threads take neighbouring pieces, so that what is contiguous in memory is asked for side by
+ * side; each has the same pieces of all items, so that a copy is an instruction and few more. */
 #ifndef WS_CUDA_SMALL_LOAD_CUH
 #define WS_CUDA_SMALL_LOAD_CUH
 #include "cuda/ptx/copy.cuh"
@@ -17,6 +17,14 @@ static __device__ __forceinline__ void store_shared_16(uint32_t to, uint32_t bit
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(uint16_t(bits)) : "memory");
 }
 
+/* cp.async of all of its 16 bytes past L1; of 4 or 8. With a number of bytes that is no constant ptxas makes 10 more instructions. */
+static __device__ __forceinline__ void cp_async_whole_16(uint32_t to, const void *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+template <int BYTES> static __device__ __forceinline__ void cp_async_whole(uint32_t to, const void *from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
+}
+
 /* cp.async.bulk: n_bytes, a multiple of 16 as both addresses; complete_tx on the barrier of this block. */
 static __device__ __forceinline__ void cp_async_bulk(uint32_t to, const void *from, uint32_t n_bytes, uint32_t barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
@@ -24,47 +32,48 @@ static __device__ __forceinline__ void cp_async_bulk(uint32_t to, const void *fr
                : "memory");
 }
 
-class small_load {
-  const char *data;
+/* FILLS: with zeros up to n_pieces and n_filled. */
+template <bool FILLS> class small_load {
   const ws_small_operand &op;
-  uint32_t first; /* of this thread's pieces: piece of a line, line of a matrix, matrix; 12 bits, 10, 10 */
+  const char *data;  /* the thread's first piece of the batch's first matrix */
+  int to_first, line; /* where it goes; its line */
+  int matrix;         /* its matrix; beyond all, if the thread has none */
+  bool exists;        /* its piece of lines; else there are zeros */
 
-  /* What of a piece exists, at its end zeros; UNIT 0: a bulk copy, of all of it. */
-  template <int UNIT>
-  __device__ __forceinline__ void copy_piece(uint32_t to, const char *from, int line, int n_left, uint32_t barrier) const {
-    if constexpr (UNIT == 0) {
-      cp_async_bulk(to, from, uint32_t(op.unit), barrier);
+  template <int UNIT> static __device__ __forceinline__ void copy_piece(uint32_t to, const char *from) {
+    if constexpr (UNIT == 16)
+      cp_async_whole_16(to, from);
+    else if constexpr (UNIT == 2)
+      store_shared_16(to, ld_in_order(reinterpret_cast<const uint16_t *>(from)));
+    else
+      cp_async_whole<UNIT>(to, from);
+  }
+  template <int UNIT> static __device__ __forceinline__ void clear_piece(uint32_t to) {
+    if constexpr (UNIT == 2) {
+      store_shared_16(to, 0);
     } else {
-      const int n_bytes = line < op.n_lines ? max(0, min(UNIT, n_left)) : 0;
-      const char *const source = n_bytes > 0 ? from : data;
-      if constexpr (UNIT == 16)
-        cp_async_16(to, source, n_bytes);
-      else if constexpr (UNIT == 2)
-        store_shared_16(to, n_bytes > 0 ? ld_in_order(reinterpret_cast<const uint16_t *>(source)) : 0);
-      else
-        cp_async<UNIT>(to, source, n_bytes);
+#pragma unroll
+      for (int i = 0; i < UNIT; i += 4) store_shared(to + i, 0);
     }
   }
 
-  template <int UNIT> __device__ __forceinline__ void copy_by(uint32_t to, const char *from, int n_matrices, uint32_t barrier) const {
-    int piece = int(first & 4095), line = int(first >> 12 & 1023), matrix = int(first >> 22);
-    const int unit = UNIT == 0 ? op.unit : UNIT;
-    from += matrix * op.step_matrix + line * op.step_line + piece * unit;
-    to += uint32_t(matrix * op.matrix + line * op.pitch + piece * unit);
-    const int64_t from_next = op.next_matrix * op.step_matrix + op.next_line * op.step_line + op.next_piece * unit,
-                  from_line = op.step_line - op.n_pieces * unit, from_matrix = op.step_matrix - op.n_filled * op.step_line;
-    const int to_next = op.next_matrix * op.matrix + op.next_line * op.pitch + op.next_piece * unit,
-              to_line = op.pitch - op.n_pieces * unit, to_matrix = op.matrix - op.n_filled * op.pitch;
+  template <int UNIT> __device__ __forceinline__ void copy_by(uint32_t to, const char *from, int n) const {
+    const int64_t from_line = op.lines_apart * op.step_line, from_matrix = op.matrices_apart * op.step_matrix;
+    const int to_line = op.lines_apart * op.pitch, to_matrix = op.matrices_apart * op.matrix;
 #pragma unroll 1
-    while (matrix < n_matrices) {
-      copy_piece<UNIT>(to, from, line, op.line_bytes - piece * unit, barrier);
-      piece += op.next_piece, line += op.next_line, matrix += op.next_matrix, from += from_next, to += to_next;
-      if (piece >= op.n_pieces) piece -= op.n_pieces, line++, from += from_line, to += to_line;
-      if (line >= op.n_filled) line -= op.n_filled, matrix++, from += from_matrix, to += to_matrix;
+    for (int g = matrix; g < n; g += op.matrices_apart, to += to_matrix, from += from_matrix) {
+      uint32_t at = to;
+      const char *source = from;
+#pragma unroll 1
+      for (int l = line; l < op.n_filled; l += op.lines_apart, at += to_line, source += from_line)
+        if (!FILLS || (exists && l < op.n_lines))
+          copy_piece<UNIT>(at, source);
+        else
+          clear_piece<UNIT>(at);
     }
   }
 
-  __device__ __forceinline__ void copy_raw(uint32_t to, const char *from, int n_bytes, uint32_t barrier) const {
+  static __device__ __forceinline__ void copy_raw(uint32_t to, const char *from, int n_bytes, uint32_t barrier) {
     const int bulk = n_bytes & ~15;
     if (threadIdx.x != 0) return;
     if (bulk > 0) cp_async_bulk(to, from, uint32_t(bulk), barrier);
@@ -73,37 +82,39 @@ class small_load {
 
 public:
   __device__ __forceinline__ small_load(const ws_operand &operand, const ws_small_operand &of_item)
-      : data(static_cast<const char *>(operand.data)), op(of_item) {
-    const unsigned n_pieces = unsigned(op.n_pieces), n_lines = unsigned(op.n_filled), line = threadIdx.x / n_pieces;
-    first = threadIdx.x % n_pieces | line % n_lines << 12 | line / n_lines << 22;
+      : op(of_item), data(static_cast<const char *>(operand.data)) {
+    if (op.is_raw) return;
+    const int piece = int(threadIdx.x) % op.n_pieces, number = int(threadIdx.x) / op.n_pieces;
+    line = number % op.lines_apart, matrix = number / op.lines_apart;
+    if (matrix >= op.matrices_apart) matrix = 1 << 30;
+    exists = piece * op.unit < op.line_bytes;
+    to_first = piece * op.unit + line * op.pitch;
+    if (matrix < op.matrices_apart) data += matrix * op.step_matrix, to_first += matrix * op.matrix;
+    if (line < op.n_lines && exists) data += line * op.step_line + piece * op.unit;
   }
 
   /* Bytes before the first element of a raw item. */
-  __device__ __forceinline__ int before(int matrix) const {
-    return op.copy == WS_SMALL_RAW ? int((reinterpret_cast<uintptr_t>(data) + matrix * op.step_matrix) & 15) : 0;
+  __device__ __forceinline__ int before(int first) const {
+    return op.is_raw ? int((reinterpret_cast<uintptr_t>(data) + first * op.step_matrix) & 15) : 0;
   }
 
   /* What bulk copies bring of the batch's matrices from that number on, n of them. */
-  __device__ __forceinline__ uint32_t bulk_bytes(int matrix, int n) const {
-    return op.copy == WS_SMALL_RAW    ? uint32_t(op.line_bytes * n + before(matrix)) & ~15u
-           : op.copy == WS_SMALL_BULK ? uint32_t(n * op.n_filled * op.unit)
-                                      : 0;
+  __device__ __forceinline__ uint32_t bulk_bytes(int first, int n) const {
+    return op.is_raw ? uint32_t(op.matrix * n + before(first)) & ~15u : 0;
   }
 
-  __device__ __forceinline__ void copy(uint32_t to, int matrix, int n, uint32_t barrier) const {
-    const char *const from = data + matrix * op.step_matrix;
-    if (op.copy == WS_SMALL_RAW)
-      copy_raw(to, from - before(matrix), op.line_bytes * n + before(matrix), barrier);
-    else if (op.copy == WS_SMALL_BULK)
-      copy_by<0>(to, from, n, barrier);
+  __device__ __forceinline__ void copy(uint32_t to, int first, int n, uint32_t barrier) const {
+    const char *const from = data + first * op.step_matrix;
+    if (op.is_raw)
+      copy_raw(to, from - before(first), op.matrix * n + before(first), barrier);
     else if (op.unit == 16)
-      copy_by<16>(to, from, n, barrier);
+      copy_by<16>(to + to_first, from, n);
     else if (op.unit == 8)
-      copy_by<8>(to, from, n, barrier);
+      copy_by<8>(to + to_first, from, n);
     else if (op.unit == 4)
-      copy_by<4>(to, from, n, barrier);
+      copy_by<4>(to + to_first, from, n);
     else
-      copy_by<2>(to, from, n, barrier);
+      copy_by<2>(to + to_first, from, n);
   }
 };
 

@@ -18,6 +18,7 @@ template <class Config, int N, bool ALONG_K, bool IS_WIDE> struct small_operand 
   using element = typename Config::element;
   using sum = typename Config::sum;
   static constexpr int vec = Config::vec, bytes = int(sizeof(element));
+  static constexpr bool is_along_k = ALONG_K;
   struct alignas(IS_WIDE ? vec * bytes : bytes) vector {
     element e[vec];
   };
@@ -49,26 +50,27 @@ template <class Config, int N, bool ALONG_K, bool IS_WIDE> struct small_operand 
     }
   }
 
-  /* STEP k from k on */
-  template <int STEP> __device__ __forceinline__ void load(sum (&to)[STEP][N], int k) const {
+  /* The next STEP k. */
+  template <int STEP> __device__ __forceinline__ void load(sum (&to)[STEP][N]) {
 #pragma unroll
     for (int i = 0; i < n_at; i++) {
       if constexpr (ALONG_K && (STEP == 1 || !IS_WIDE)) {
 #pragma unroll
-        for (int s = 0; s < STEP; s++) to[s][i] = widened(*reinterpret_cast<const element *>(at[i] + (k + s) * bytes));
+        for (int s = 0; s < STEP; s++) to[s][i] = widened(*reinterpret_cast<const element *>(at[i] + s * bytes));
       } else if constexpr (ALONG_K) {
         static_assert(STEP == vec);
-        const vector x = *reinterpret_cast<const vector *>(at[i] + k * bytes);
+        const vector x = *reinterpret_cast<const vector *>(at[i]);
 #pragma unroll
         for (int s = 0; s < STEP; s++) to[s][i] = widened(x.e[s]);
       } else {
 #pragma unroll
         for (int s = 0; s < STEP; s++) {
-          const vector x = *reinterpret_cast<const vector *>(at[i] + (k + s) * pitch);
+          const vector x = *reinterpret_cast<const vector *>(at[i] + s * pitch);
 #pragma unroll
           for (int e = 0; e < vec; e++) to[s][i * vec + e] = widened(x.e[e]);
         }
       }
+      at[i] += STEP * (ALONG_K ? bytes : pitch);
     }
   }
 };
@@ -84,9 +86,9 @@ template <class Config> struct small_sums {
       for (int j = 0; j < tn; j++) sum[i][j].clear();
   }
 
-  template <int STEP, class A, class B> __device__ __forceinline__ void add(const A &a, const B &b, int k) {
+  template <int STEP, class A, class B> __device__ __forceinline__ void add(A &a, B &b) {
     typename Config::sum of_a[STEP][tm], of_b[STEP][tn];
-    a.load(of_a, k), b.load(of_b, k);
+    a.load(of_a), b.load(of_b);
 #pragma unroll
     for (int s = 0; s < STEP; s++)
 #pragma unroll
@@ -99,14 +101,14 @@ template <class Config> struct small_sums {
   __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col) {
     constexpr int step = Config::k_step;
     const int n_k = int(args.gemm.k);
-    const small_operand<Config, tm, Config::a_k, IS_WIDE> of_a(a, args.a, row, args.tiles_m, int(args.gemm.m));
-    const small_operand<Config, tn, Config::b_k, IS_WIDE> of_b(b, args.b, col, args.tiles_n, int(args.gemm.n));
-    int k = 0;
+    small_operand<Config, tm, Config::a_k, IS_WIDE> of_a(a, args.a, row, args.tiles_m, int(args.gemm.m));
+    small_operand<Config, tn, Config::b_k, IS_WIDE> of_b(b, args.b, col, args.tiles_n, int(args.gemm.n));
+    int left = n_k;
 #pragma unroll 1
-    for (; k + step <= n_k; k += step) add<step>(of_a, of_b, k);
+    for (; left >= step; left -= step) add<step>(of_a, of_b);
     if constexpr (step > 1)
 #pragma unroll 1
-      for (; k < n_k; k++) add<1>(of_a, of_b, k);
+      for (; left > 0; left--) add<1>(of_a, of_b);
   }
 };
 

@@ -11,7 +11,7 @@
     __shared__ uint64_t full[WS_SMALL_STAGES];                                                             \
     using config = ws::small_config<ws::type_##t, bm, bn, a_k, b_k>;                                       \
     static_assert(ws::small_by_##owner<config>::owner_threads == WS_SMALL_OWNER_##owner, "as C sees it");  \
-    ws::small_kernel<ws::small_by_##owner<config>>{args, shared}.run();                                    \
+    ws::small_kernel<ws::small_by_##owner<config>>{args, shared, full}.run();                                       \
   }
 #define WS_CUDA_SMALL_NAME(t, bm, bn, ops) t##gemm_small_##bm##x##bn##_##ops
 #define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate)                                                  \

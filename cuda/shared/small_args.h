@@ -5,24 +5,17 @@
 #include "cuda/shared/kernel_args.h"
 
 /* How an item's matrices of an operand come to shared memory. A line is what is contiguous in memory: of a
- * matrix along m, n or k. */
-typedef enum ws_small_copy {
-  WS_SMALL_PIECES, /* by cp.async, pieces of lines */
-  WS_SMALL_BULK,   /* by bulk copies, whole lines, or whole matrices, which then count as a line */
-  /* By one bulk copy: the matrices follow each other in memory without gaps, and stand so in shared memory. It begins at a multiple
-   * of 16 bytes, up to 15 before the first element. */
-  WS_SMALL_RAW
-} ws_small_copy;
-
+ * matrix along m, n or k; a piece is what a thread copies of it at a time, always at the same place of lines. */
 typedef struct ws_small_operand {
   int64_t step_line, step_matrix; /* in memory, in bytes */
-  int32_t copy;                   /* ws_small_copy */
-  int32_t unit;                   /* bytes of a piece: 16, 8, 4 or 2; of a bulk copy */
-  int32_t n_lines, line_bytes;    /* of a matrix (raw: line_bytes are the matrix's) */
-  /* What is filled: pieces of a line, lines of a matrix, with zeros beyond those that exist */
-  int32_t n_pieces, n_filled;
-  /* from each piece that a thread copies to its next one: pieces, lines, matrices */
-  int32_t next_piece, next_line, next_matrix;
+  /* The matrices follow each other in memory without gaps, and stand so in shared memory, by one bulk copy. It begins at a multiple
+   * of 16 bytes, up to 15 before the first element. */
+  int32_t is_raw;
+  int32_t unit;                /* bytes of a piece: 16, 8, 4 or 2 */
+  int32_t n_lines, line_bytes; /* of a matrix */
+  int32_t n_pieces, n_filled;  /* pieces of a line, lines of a matrix: with zeros beyond those that exist */
+  /* the threads' lines are so far apart, in as many matrices as threads are left for */
+  int32_t lines_apart, matrices_apart;
   int32_t pitch, matrix; /* bytes from line to line, from matrix to matrix, in shared memory */
 } ws_small_operand;
 

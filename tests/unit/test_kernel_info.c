@@ -87,7 +87,7 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
    false,                                                                   \
    false},
 #define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate) \
-  {"cuda", "small", #t "gemm_small_" #bm "x" #bn, #t[0], bm, bn, 1, 1, 2, 256, "", false, false},
+  {"cuda", "small", #t "gemm_small_" #bm "x" #bn, #t[0], bm, bn, 1, 1, 2, 256, "x1", false, false},
 #define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                           \
   {"cuda", "dmma", #t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   #t[0] == 'z' ? 8 : 16, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wp)) * (bn) / (wq),      "k" #cluster, false, false},
@@ -150,7 +150,8 @@ static void check_family(const wsgemm_kernel_info *info) {
                        : is_sliced                                 ? 3
                                                                    : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
-  CHECK(!info->is_fma == ((is_hopper && !is_one_of(info->family, " dmma ffma ")) || is_one_of(info->family, " mma16 amx ref ")),
+  const bool is_small = is_one_of(info->family, " small "); /* by threads, or by warps, of tiles of 16 and more */
+  CHECK(!info->is_fma == (is_small ? info->bm >= 16 : (is_hopper && !is_one_of(info->family, " dmma ffma ")) || is_one_of(info->family, " mma16 amx ref ")),
         "%s: is_fma is %d", info->name, info->is_fma);
   const bool is_gpu = strcmp(info->backend, "cuda") == 0;
   CHECK(info->least_cc == (is_hopper ? 90
