@@ -32,14 +32,15 @@ static int n_wrong;
 
 typedef struct batch {
   wsgemm_type type;
-  const char *ops; /* "NN" */
+  const char *ops;              /* "NN" */
   int64_t m, n, k, count, more; /* more: of every ld */
 } batch;
 
 static wsgemm_gemm_desc desc_of(const batch *x) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   const bool trans_a = x->ops[0] != 'N', trans_b = x->ops[1] != 'N';
-  d.layout = WSGEMM_COL_MAJOR, d.transa = trans_a ? WSGEMM_TRANS : WSGEMM_NO_TRANS, d.transb = trans_b ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
+  d.layout = WSGEMM_COL_MAJOR, d.transa = trans_a ? WSGEMM_TRANS : WSGEMM_NO_TRANS,
+  d.transb = trans_b ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
   d.type_a = d.type_b = d.type_c = x->type, d.type_scalar = is_half(x->type) ? WSGEMM_F32 : x->type;
   d.m = x->m, d.n = x->n, d.k = x->k, d.batch_count = x->count;
   d.lda = (trans_a ? x->k : x->m) + x->more, d.ldb = (trans_b ? x->n : x->k) + x->more, d.ldc = x->m + x->more;
@@ -89,7 +90,8 @@ static double difference(const wsgemm_gemm_desc *d, wsgemm_handle *h) {
     host[i] = malloc(bytes);
     GPU(cudaMemsetAsync(d->c, 0, (size_t)all * type_bytes(d->type_c), stream));
     if (!host[i] || !run(d, who[i])) fprintf(stderr, "failed: %s\n", wsgemm_last_error()), exit(1);
-    GPU(cudaMemcpyAsync(host[i], (char *)d->c + (size_t)(all - n) * type_bytes(d->type_c), bytes, cudaMemcpyDeviceToHost, stream));
+    GPU(cudaMemcpyAsync(host[i], (char *)d->c + (size_t)(all - n) * type_bytes(d->type_c), bytes, cudaMemcpyDeviceToHost,
+                        stream));
     GPU(cudaStreamSynchronize(stream));
   }
   for (size_t i = 0; i < n_reals; i++) {
@@ -106,8 +108,8 @@ static void tell(const batch *x, const char *case_name, const char *kernel, doub
   printf("batched %s %-32s %-30s %8.1f us %8.1f us %7.3f %6.0f GB/s\n", routine, case_name, kernel, ours, theirs, theirs / ours,
          bytes / ours * 1e-3);
   if (!json) return;
-  const ws_bench_result r = {"batched", routine, case_name, "auto", device, ws_bench_cublas_version(), ours, theirs, "us",
-                             theirs / ours, commit, date};
+  const ws_bench_result r = {"batched", routine, case_name, "auto",        device, ws_bench_cublas_version(),
+                             ours,      theirs,  "us",      theirs / ours, commit, date};
   ws_bench_result_begin(json, &r);
   ws_bench_result_text(json, "kernel", kernel);
   ws_bench_result_number(json, "samples", options.samples);
@@ -162,9 +164,9 @@ static void run_type(wsgemm_type type, wsgemm_handle *h) {
     const batch x = drawn(type, &state, i);
     measure(&x, pattern, h, &of_random);
   }
-  printf("batched %cgemm: speedup over cuBLAS of squares %.3f, least %.3f", letters[type], ws_bench_mean_of(&of_squares), of_squares.least);
-  if (of_random.n)
-    printf("; of %d random batches %.3f, least %.3f", of_random.n, ws_bench_mean_of(&of_random), of_random.least);
+  printf("batched %cgemm: speedup over cuBLAS of squares %.3f, least %.3f", letters[type], ws_bench_mean_of(&of_squares),
+         of_squares.least);
+  if (of_random.n) printf("; of %d random batches %.3f, least %.3f", of_random.n, ws_bench_mean_of(&of_random), of_random.least);
   puts("");
   GPU(cudaFree(pattern));
 }
@@ -197,7 +199,9 @@ int main(int argc, char **argv) {
   struct cudaDeviceProp properties;
   wsgemm_handle *h = NULL;
   if (!parse(argc, argv)) {
-    fputs("usage: bench_gpu_batched [--types sdczhb] [--seed N] [--count N] [--most N] [--samples N] [--json FILE] [--commit NAME]\n", stderr);
+    fputs("usage: bench_gpu_batched [--types sdczhb] [--seed N] [--count N] [--most N] [--samples N] [--json FILE] [--commit "
+          "NAME]\n",
+          stderr);
     return 2;
   }
   if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return puts("no GPU"), 77;

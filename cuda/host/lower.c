@@ -89,8 +89,9 @@ static void add_small(const ws_gpu_plan *plan, const ws_device *device, ws_launc
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   ws_small_args args;
   const ws_small_shape shape = ws_small_args_of(plan->problem, row, &args);
-  ws_launch *l = ws_launch_add(list, row->name, plan->kernel->kernel, ws_min(plan->n_items, (int64_t)shape.blocks * device->n_sms),
-                               shape.n_threads, shape.shared_bytes, WS_BEGIN_STREAM_ORDERED);
+  ws_launch *l =
+      ws_launch_add(list, row->name, plan->kernel->kernel, ws_min(plan->n_items, (int64_t)shape.blocks * device->n_sms),
+                    shape.n_threads, shape.shared_bytes, WS_BEGIN_STREAM_ORDERED);
   l->args.small = args;
 }
 

@@ -23,7 +23,8 @@ template <class Config> struct small_by_thread {
   using column_map = small_operand<Config, tn, Config::b_k, true>;
   static constexpr bool has_vectors = !Config::a_k; /* of rows */
 
-  static __device__ __forceinline__ void store(const ws_small_args &args, const small_sums<Config> &s, int batch, int row, int col) {
+  static __device__ __forceinline__ void store(const ws_small_args &args, const small_sums<Config> &s, int batch, int row,
+                                               int col) {
     const ws_gemm_args &g = args.gemm;
     const scaling<Config> scale(g);
     const conjugation conj = {g.a.conj != 0, g.b.conj != 0};
@@ -60,7 +61,8 @@ template <class Config> struct small_by_thread {
     }
   }
 
-  static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col, int batch) {
+  static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col,
+                                             int batch) {
     small_sums<Config> s;
     s.clear();
     if (args.by_vectors)

@@ -35,7 +35,7 @@ static __device__ __forceinline__ void cp_async_bulk(uint32_t to, const void *fr
 /* FILLS: with zeros up to n_pieces and n_filled. */
 template <bool FILLS> class small_load {
   const ws_small_operand &op;
-  const char *data;  /* the thread's first piece of the batch's first matrix */
+  const char *data;   /* the thread's first piece of the batch's first matrix */
   int to_first, line; /* where it goes; its line */
   int matrix;         /* its matrix; beyond all, if the thread has none */
   bool exists;        /* its piece of lines; else there are zeros */

@@ -52,8 +52,8 @@ template <class Config> struct small_by_warp {
   using sums = float[n_p][n_q][4];
 
   template <bool BY_ELEMENTS>
-  static __device__ __forceinline__ void multiply(const ws_small_args &args, const char *a, const char *b, int m_first, int n_first,
-                                                  sums &sum) {
+  static __device__ __forceinline__ void multiply(const ws_small_args &args, const char *a, const char *b, int m_first,
+                                                  int n_first, sums &sum) {
     const int n_k = int(args.gemm.k);
     const small_fragment<Config::b_k, true> p = {b, args.b, int(args.gemm.n), n_k};
     const small_fragment<Config::a_k, false> q = {a, args.a, int(args.gemm.m), n_k};
@@ -61,7 +61,8 @@ template <class Config> struct small_by_warp {
     for (int k = 0; k < n_k; k += mma16_k) {
       uint32_t of_p[n_p][4], of_q[n_q / 2][4];
 #pragma unroll
-      for (int i = 0; i < n_p; i++) BY_ELEMENTS ? p.load_elements(of_p[i], n_first + 16 * i, k) : p.load(of_p[i], n_first + 16 * i, k);
+      for (int i = 0; i < n_p; i++)
+        BY_ELEMENTS ? p.load_elements(of_p[i], n_first + 16 * i, k) : p.load(of_p[i], n_first + 16 * i, k);
 #pragma unroll
       for (int j = 0; j < n_q / 2; j++)
         BY_ELEMENTS ? q.load_elements(of_q[j], m_first + 16 * j, k) : q.load(of_q[j], m_first + 16 * j, k);
@@ -73,7 +74,8 @@ template <class Config> struct small_by_warp {
     }
   }
 
-  static __device__ __forceinline__ void store(const ws_small_args &args, const sums &sum, int64_t batch, int m_first, int n_first) {
+  static __device__ __forceinline__ void store(const ws_small_args &args, const sums &sum, int64_t batch, int m_first,
+                                               int n_first) {
     const ws_gemm_args &args_c = args.gemm;
     const scaling<Config> scale(args_c);
     const half_c c = c_of<Config>(args_c) + batch * args_c.stride_c;
@@ -100,7 +102,8 @@ template <class Config> struct small_by_warp {
       }
   }
 
-  static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col, int64_t batch) {
+  static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col,
+                                             int64_t batch) {
     const int m_first = row * Config::tm, n_first = col * Config::tn;
     sums sum = {};
     if (args.by_vectors)

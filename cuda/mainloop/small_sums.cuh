@@ -19,7 +19,7 @@ template <class Config, int N, bool ALONG_K, bool IS_WIDE> struct small_operand 
   using sum = typename Config::sum;
   static constexpr int vec = Config::vec, bytes = int(sizeof(element));
   static constexpr bool is_along_k = ALONG_K;
-  struct alignas(IS_WIDE ? vec * bytes : bytes) vector {
+  struct alignas(IS_WIDE ? vec *bytes : bytes) vector {
     element e[vec];
   };
 

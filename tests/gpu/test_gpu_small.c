@@ -57,7 +57,8 @@ static void operand_new(struct operand *x, wsgemm_type type, int64_t length, int
   REQUIRE(x->host && x->wanted, "no memory");
   memset(x->host, 0xff, x->bytes);
   for (int64_t b = 0; b < count && has_values; b++)
-    for (int64_t l = 0; l < lines; l++) fill_line(type, x->host + (size_t)(x->at + b * stride + l * step) * bytes, length, is_whole);
+    for (int64_t l = 0; l < lines; l++)
+      fill_line(type, x->host + (size_t)(x->at + b * stride + l * step) * bytes, length, is_whole);
   memcpy(x->wanted, x->host, x->bytes);
   x->device = gpu_copy(x->host, x->bytes);
 }
@@ -140,7 +141,8 @@ static void exact(void) {
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int turn = 0; turn < 240 / check_scale(); turn++) {
-      const int64_t m = drawn_size(), n = drawn_size(), k = drawn_size(), count = drawn(0, 3) ? drawn(16, MOST_BATCH) : drawn(1, 20);
+      const int64_t m = drawn_size(), n = drawn_size(), k = drawn_size(),
+                    count = drawn(0, 3) ? drawn(16, MOST_BATCH) : drawn(1, 20);
       struct batch x = batch_drawn(rows.type, m, n, k, count, true);
       const int i = (int)drawn(0, rows.n_rows - 1);
       const bool is_forced = drawn(0, 1) && is_of_family(&rows.row[i].info, "small");
@@ -168,7 +170,8 @@ static unsigned long long digest_alone(struct batch *x, wsgemm_handle *h) {
   for (int64_t b = 0; b < whole.batch_count; b++) {
     wsgemm_gemm_desc d = whole;
     d.batch_count = 1;
-    d.a = (const char *)whole.a + b * whole.stride_a * (int64_t)bytes, d.b = (const char *)whole.b + b * whole.stride_b * (int64_t)bytes;
+    d.a = (const char *)whole.a + b * whole.stride_a * (int64_t)bytes,
+    d.b = (const char *)whole.b + b * whole.stride_b * (int64_t)bytes;
     d.c = (char *)whole.c + b * whole.stride_c * (int64_t)c_bytes;
     CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   }

@@ -22,9 +22,10 @@ static void check_launch(wsgemm_handle *h, const ws_cuda_row *row, const wsgemm_
   const fake_launch *l = launch_of(h, d);
   const long long n_items = l->args.sched.n_items, n_together = explained_number(h, d, "matrices_per_item", 0);
   CHECK(row_of(l) == row && strcmp(l->entry, entries[ops]) == 0, "%s, entry %s, not %s", l->kernel, l->entry, row->name);
-  CHECK(l->block[0] % 32 == 0 && (int)l->block[0] <= row->n_threads && (int)l->shared_bytes <= row->shared_bytes, "%s: %u threads, %u bytes",
-        row->name, l->block[0], l->shared_bytes);
-  CHECK(l->grid[0] >= 1 && l->grid[0] <= n_items && !l->is_cooperative && l->cluster == 1, "%s: %u blocks", row->name, l->grid[0]);
+  CHECK(l->block[0] % 32 == 0 && (int)l->block[0] <= row->n_threads && (int)l->shared_bytes <= row->shared_bytes,
+        "%s: %u threads, %u bytes", row->name, l->block[0], l->shared_bytes);
+  CHECK(l->grid[0] >= 1 && l->grid[0] <= n_items && !l->is_cooperative && l->cluster == 1, "%s: %u blocks", row->name,
+        l->grid[0]);
   CHECK(explained_number(h, d, "items", 0) == n_items && n_items * n_together >= d->batch_count &&
             (n_items - 1) * n_together < d->batch_count,
         "%s: %lld items of %lld matrices", row->name, n_items, n_together);
