@@ -77,11 +77,12 @@ static int threads_of(const ws_problem *p, const ws_cuda_row *row) {
   return (int)(ws_ceil_div(p->m, row->bm) * ws_ceil_div(p->n, row->bn)) * owner;
 }
 
-/* Matrices of an item: of four warps' worth of threads, in little enough memory for several blocks, and so that all SMs have
+/* Matrices of an item: of two warps' worth of threads, or of four warps, in little enough memory for several blocks, and so that all SMs have
  * some. */
 static int together_of(const ws_problem *p, const ws_cuda_row *row, const ws_small_args *args) {
-  enum { THREADS = 128, STAGE_BYTES = 20 << 10, SMS = 132 };
-  const int most = (int)ws_min(THREADS / threads_of(p, row), ws_ceil_div(p->batch_count, SMS));
+  enum { THREADS = 64, STAGE_BYTES = 20 << 10, SMS = 132 };
+  const int threads = is_by_warp(row) ? 2 * THREADS : THREADS;
+  const int most = (int)ws_min(threads / threads_of(p, row), ws_ceil_div(p->batch_count, SMS));
   int together = 1;
   while (together < most && stage_bytes(args, together + 1) <= STAGE_BYTES) together++;
   return together;
@@ -109,7 +110,8 @@ ws_small_shape ws_small_args_of(const ws_problem *p, const ws_cuda_row *row, ws_
   enum { SM_BYTES = 227 << 10, RESERVED = 1 << 10, MOST_BLOCKS = 32 };
   *args = (ws_small_args){.gemm = ws_gemm_args_of(p)};
   set_operands(p, row, true, args);
-  const int together = together_of(p, row, args), n_threads = rounded_up(together * threads_of(p, row), 32);
+  const int together = together_of(p, row, args), n_pieces = (int)ws_max(args->a.n_pieces, args->b.n_pieces);
+  const int n_threads = rounded_up((int)ws_max(together * threads_of(p, row), n_pieces), 32);
   set_steps(&args->a, n_threads), set_steps(&args->b, n_threads);
   args->by_vectors = !args->a.is_raw && !args->b.is_raw;
   args->tiles_m = (int)ws_ceil_div(p->m, row->bm), args->tiles_n = (int)ws_ceil_div(p->n, row->bn);
@@ -124,9 +126,43 @@ ws_small_shape ws_small_args_of(const ws_problem *p, const ws_cuda_row *row, ws_
 
 /* ---- time ---------------------------------------------------------------------------------------- */
 
-bool ws_small_is_quick(const ws_problem *p) { return p->batch_count >= 16; }
+/* Of an SM's warps, in instructions: fitted to all rows of 460 random batches (H200, 2026-11-25; bench/NOTES.md). */
+typedef struct small_terms {
+  double launch_us, bytes_per_us;
+  double tile, stored, multiplied; /* of a tile; of each element of C; of each of them and each k (of warps: 256 of them, 16 k) */
+  double vector_read, element_read; /* of each line of the operands and each k, where all are aligned, and where not */
+} small_terms;
+static const small_terms by_thread[WS_N_TYPES] =
+    {[WSGEMM_F32] = {6.8, 3.3e6, 680, 24, 0.58, 0.64, 3.15}, [WSGEMM_F64] = {6.6, 3.1e6, 94, 74, 0.34, 2.9, 5.5},
+     [WSGEMM_C32] = {6.8, 2.9e6, 0, 86, 6.3, 1.03, 0.94},    [WSGEMM_C64] = {6.7, 2.4e6, 0, 0, 23, 0, 0.02},
+     [WSGEMM_F16] = {6.2, 2.1e6, 420, 38, 0.99, 1.4, 3.2},   [WSGEMM_BF16] = {6.2, 2.1e6, 420, 38, 0.99, 1.4, 3.2}},
+                         by_warp = {5.6, 2.4e6, 150, 290, 15, 0.27, 140};
+
+/* Without gaps between lines and matrices: no row is chosen by pointers and lds. */
+static bool is_aligned(const ws_problem *p) {
+  const int bytes = ws_types[p->a.type].bytes;
+  return (p->a.trans ? p->k : p->m) * bytes % 16 == 0 && (p->b.trans ? p->n : p->k) * bytes % 16 == 0;
+}
 
 double ws_small_us(const ws_problem *p, const ws_cuda_row *row, int n_sms) {
-  (void)n_sms;
-  return ws_small_takes(p, row) ? (double)row->bm : HUGE_VAL;
+  const double scheduled_per_us = 4 * 1750; /* instructions of an SM */
+  const bool warps = is_by_warp(row);
+  const small_terms *t = warps ? &by_warp : &by_thread[p->a.type];
+  const double tiles = (double)(ws_ceil_div(p->m, row->bm) * ws_ceil_div(p->n, row->bn)) / (warps ? 1 : 32);
+  const double elements = (double)row->bm * row->bn / (warps ? 256 : 1), lines = (double)(row->bm + row->bn) / (warps ? 32 : 1);
+  const double k = warps ? (double)ws_ceil_div(p->k, WS_SMALL_MMA_K) : (double)p->k;
+  const double instructions =
+      tiles * (t->tile + t->stored * elements +
+               k * (t->multiplied * elements + (is_aligned(p) ? t->vector_read : t->element_read) * lines));
+  const double batch = (double)p->batch_count, sm_us = batch / n_sms * instructions / scheduled_per_us;
+  const double bytes = batch * (double)(p->m * p->k + p->k * p->n + p->m * p->n) * ws_types[p->a.type].bytes;
+  return t->launch_us + pow(pow(bytes / t->bytes_per_us, 4) + pow(sm_us, 4), 0.25);
+}
+
+/* To which (m n k)^(1/3) they are faster than the other rows: these have better units for large products. */
+bool ws_small_is_quick(const ws_problem *p) {
+  enum { LEAST_BATCH = 16 };
+  static const double most[WS_N_TYPES] = {
+      [WSGEMM_F32] = 64, [WSGEMM_F64] = 28, [WSGEMM_C32] = 64, [WSGEMM_C64] = 18, [WSGEMM_F16] = 42, [WSGEMM_BF16] = 42};
+  return p->batch_count >= LEAST_BATCH && cbrt((double)(p->m * p->n * p->k)) <= most[p->a.type];
 }

@@ -94,12 +94,14 @@ template <class Product> struct small_kernel {
     const int tiles = args.tiles_m * args.tiles_n, owner = int(threadIdx.x) / Product::owner_threads, matrix = owner / tiles,
               tile = owner % tiles;
     const int row = tile % args.tiles_m, col = tile / args.tiles_m, n_items = int(args.gemm.sched.n_items);
-    if (threadIdx.x == 0) {
-      mbarrier_init(full, 1), mbarrier_init(full + 1, 1);
-      fence_proxy_async_shared();
-    }
-    __syncthreads();
     const bool has_bulk = args.a.is_raw || args.b.is_raw;
+    if (has_bulk) {
+      if (threadIdx.x == 0) {
+        mbarrier_init(full, 1), mbarrier_init(full + 1, 1);
+        fence_proxy_async_shared();
+      }
+      __syncthreads();
+    }
     uint32_t parity = 0;
     int item = -1, next = int(blockIdx.x), stage = 1;
 #pragma unroll 1
