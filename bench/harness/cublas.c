@@ -14,7 +14,14 @@ typedef int gemm_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, c
 typedef int gemm_ex_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int, int64_t, const void *, int,
                        int64_t, const void *, void *, int, int64_t, int, int);
 
+typedef int batched_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int64_t, int64_t, const void *,
+                       int64_t, int64_t, const void *, void *, int64_t, int64_t, int64_t);
+typedef int batched_ex_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int, int64_t, int64_t,
+                          const void *, int, int64_t, int64_t, const void *, void *, int, int64_t, int64_t, int64_t, int, int);
+
 static void *handle;
+static batched_fn *batched[4];
+static batched_ex_fn *batched_ex;
 static gemm_fn *gemm[4];
 static gemm_ex_fn *gemm_ex;
 static int (*set_math)(void *, int);
@@ -35,6 +42,10 @@ bool ws_bench_cublas_open(cudaStream_t stream) {
   ws_bench_find(library, "cublasGetProperty", &property);
   for (int t = 0; t < 4; t++) ws_bench_find(library, routines[t], &gemm[t]);
   ws_bench_find(library, "cublasGemmEx_64", &gemm_ex);
+  static const char *const batches[] = {"cublasSgemmStridedBatched_64", "cublasDgemmStridedBatched_64",
+                                        "cublasCgemmStridedBatched_64", "cublasZgemmStridedBatched_64"};
+  for (int t = 0; t < 4; t++) ws_bench_find(library, batches[t], &batched[t]);
+  ws_bench_find(library, "cublasGemmStridedBatchedEx_64", &batched_ex);
   if (!create || !set_stream || !set_math || !property || !gemm[0] || !gemm[1] || !gemm[2] || !gemm[3] || !gemm_ex ||
       create(&handle) != 0 || set_stream(handle, stream) != 0 || set_math(handle, DEFAULT_MATH) != 0) {
     puts("no peer: this libcublas cannot be used");
@@ -61,4 +72,21 @@ bool ws_bench_cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, 
                    DEFAULT_ALGORITHM) == 0;
   }
   return gemm[type](handle, op_a, op_b, m, n, k, one, a, lda, b, ldb, zero, c, ldc) == 0;
+}
+
+bool ws_bench_cublas_gemm_batched(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k,
+                                  const void *a, int64_t lda, int64_t stride_a, const void *b, int64_t ldb, int64_t stride_b,
+                                  void *c, int64_t ldc, int64_t stride_c, int64_t count) {
+  static const float one_s[2] = {1, 0}, zero_s[2] = {0, 0};
+  static const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};
+  const bool wide = type == WSGEMM_F64 || type == WSGEMM_C64;
+  const void *one = wide ? (const void *)one_d : one_s, *zero = wide ? (const void *)zero_d : zero_s;
+  const int op_a = transa == WSGEMM_NO_TRANS ? OP_N : OP_T, op_b = transb == WSGEMM_NO_TRANS ? OP_N : OP_T;
+  if (type == WSGEMM_F16 || type == WSGEMM_BF16) {
+    const int half = type == WSGEMM_F16 ? R_16F : R_16BF;
+    return batched_ex && batched_ex(handle, op_a, op_b, m, n, k, one, a, half, lda, stride_a, b, half, ldb, stride_b, zero, c,
+                                    half, ldc, stride_c, count, COMPUTE_32F, DEFAULT_ALGORITHM) == 0;
+  }
+  return batched[type] &&
+         batched[type](handle, op_a, op_b, m, n, k, one, a, lda, stride_a, b, ldb, stride_b, zero, c, ldc, stride_c, count) == 0;
 }

@@ -22,6 +22,10 @@ const char *ws_bench_cublas_version(void); /* "cuBLAS 13.0.2" */
  * WSGEMM_NO_TRANS, WSGEMM_TRANS. True if it was launched. */
 bool ws_bench_cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,
                           int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc);
+/* The same of a strided batch. */
+bool ws_bench_cublas_gemm_batched(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k,
+                                  const void *a, int64_t lda, int64_t stride_a, const void *b, int64_t ldb, int64_t stride_b,
+                                  void *c, int64_t ldc, int64_t stride_c, int64_t count);
 
 #ifdef __cplusplus
 }

@@ -51,24 +51,68 @@ template <class Element, bool RAGGED_K, int MOST_N, int N_OUTPUTS, bool HAS_STEP
     }
   }
 
-  /* Where nothing is added up: as scale_elements of kernels/elementwise.cuh, which the product alone goes to. */
+  /* Where nothing is added up: beta C, and the epilogue, as scale_elements of kernels/elementwise.cuh, which the product alone goes
+   * to. Many groups may be empty, and their C is all that there is to do. */
   __device__ __forceinline__ void store_without_k(const grouped_item &at, int m) const {
-    const int m_end = int(ws_min(m + 64, args.m));
-#pragma unroll 1
-    for (int j = at.column; j < at.column + at.n; j++)
-#pragma unroll 1
-      for (int i = m + thread(); i < m_end; i += 128) {
-        const half_c to = like_c(args.c_data, args.ldc, args.stride_c, i, j, at.group);
-        float x[1] = {args.beta_zero ? 0 : args.beta * to.load()};
-        if constexpr (HAS_STEPS)
-          if (args.epilogue.is_any) take_steps<exact_activations, true>(args.epilogue, args.type_c, at.group, i, j, 1, x);
-        to.store(x[0]);
-      }
+    if (m >= args.m) return;
+    if (HAS_STEPS && (args.epilogue.is_any || args.type_c == WS_HALF_C_F32)) return scale_elements(at, m);
+    if (!HAS_STEPS || args.beta_zero)
+      store_zeros(at, m);
+    else
+      scale_columns(at, m);
   }
 
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
 
 private:
+  __device__ __forceinline__ void scale_elements(const grouped_item &at, int m) const {
+    const int i = m + thread() % 64;
+    if (i >= args.m) return;
+#pragma unroll 4
+    for (int j = at.column + thread() / 64; j < at.column + at.n; j += 2) {
+      const half_c to = like_c(args.c_data, args.ldc, args.stride_c, i, j, at.group);
+      float x[1] = {args.beta_zero ? 0 : args.beta * to.load()};
+      if constexpr (HAS_STEPS)
+        if (args.epilogue.is_any) take_steps<exact_activations, true>(args.epilogue, args.type_c, at.group, i, j, 1, x);
+      to.store(x[0]);
+    }
+  }
+
+  /* 16 bits: all parts from one that is zeros. */
+  __device__ __forceinline__ void store_zeros(const grouped_item &at, int m) const {
+    const bool is_asking = asks();
+    if (is_asking) cp_async_bulk_wait_group_read<0>();
+    meet();
+    for (uint32_t to = uint32_t(thread()) * 16; to < part_bytes; to += 128 * 16)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(places + to), "r"(0) : "memory");
+    fence_proxy_async_shared();
+    meet();
+    for (int first = 0; first < at.n; first += part_n) {
+      if (at.n - first < part_n)
+        store_columns(places, m, at.column + first, at.n - first, at.group);
+      else if (is_asking)
+        cp_async_bulk_tensor_store(&args.c, m, at.column + first, RAGGED_K ? at.group : 0, places);
+    }
+    if (is_asking)
+      for (int i = 0; i < N_OUTPUTS; i++) cp_async_bulk_commit_group(); /* as if each place had had its turn */
+  }
+
+  /* 16 bits, 16 bytes at a time. */
+  __device__ __forceinline__ void scale_columns(const grouped_item &at, int m) const {
+    const int i = m + thread() % 8 * 8;
+    if (i >= args.m) return;
+#pragma unroll 4
+    for (int j = at.column + thread() / 8; j < at.column + at.n; j += 16) {
+      const half_c to = like_c(args.c_data, args.ldc, args.stride_c, i, j, at.group);
+      uint4 eight = to.template as<uint4>();
+      uint32_t *const two = &eight.x;
+#pragma unroll
+      for (int u = 0; u < 4; u++)
+        two[u] = to.packed(args.beta * to.widened(two[u] & 0xffff), args.beta * to.widened(two[u] >> 16));
+      to.template as<uint4>() = eight;
+    }
+  }
+
   static __device__ __forceinline__ bool asks() { return __shfl_sync(~0u, thread() / 32, 0) == 0 && elect_one(); }
   __device__ __forceinline__ void meet() const { barrier_sync(barrier, 128); }
 

@@ -16,6 +16,7 @@
 #include "cuda/host/locate.h"
 #include "cuda/host/lower.h"
 #include "cuda/host/products.h"
+#include "cuda/host/small.h"
 
 bool ws_cuda_start(void) {
   ws_driver_load();
@@ -186,9 +187,12 @@ static void explain_product(const ws_call *call, const ws_problem *given, int de
   static const char *const scheds[WS_N_SCHEDS] = {"static", "queue", "clc", "foreach"};
   const bool is_split = plan.split.n_splits > 1;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
+  ws_small_args small;
+  const int n_blocks = row->kind == WS_ROW_SMALL ? ws_small_args_of(p, row, &small).blocks : plan.kernel->blocks_per_sm;
   ws_text_add(t, "device: %d %s\nkernel: %s\ntile: %dx%d\ncoarse_factor: %d\nscheduler: %s\nitems: %lld\nblocks_per_sm: %d\n",
               device->ordinal, device->name, row->name, row->bm, row->bn, row->coarse, is_split ? "split" : scheds[plan.sched],
-              (long long)plan.n_items, plan.kernel->blocks_per_sm);
+              (long long)plan.n_items, n_blocks);
+  if (row->kind == WS_ROW_SMALL) ws_text_add(t, "matrices_per_item: %d\n", small.n_together);
   ws_text_add(t, "order: %lld\nquantum: %u\nchosen_by: %s\n", (long long)plan.grid.swizzle, plan.quantum,
               ws_tuned_by_name(plan.tuned.by));
   if (is_split)

@@ -18,14 +18,16 @@ typedef enum ws_row_kind {
   WS_ROW_DIRECT, /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
   /* gemm_dmma.cuh, gemm_ffma.cuh, gemm_outer.cuh: double precision, and floats and complex ones by multiply-adds, on cc 9.0 */
   WS_ROW_DMMA,
-  WS_ROW_TF32    /* gemm_tf32.cuh: floats as slices of TF32 on cc 9.0 */
+  WS_ROW_TF32, /* gemm_tf32.cuh: floats as slices of TF32 on cc 9.0 */
+  WS_ROW_SMALL /* gemm_small.cuh: batches of small products on cc 9.0; a block has several matrices for an item */
 } ws_row_kind;
 
 /* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
-/* Whether the rows have an entry point for each pair of ops, and (but those that stay) a block, or a cluster, for each item. */
+/* Whether the rows have an entry point for each pair of ops, and (but those that stay) a block, or a cluster, for each item (small: for
+ * some items). */
 static inline bool ws_has_entry_for_ops(ws_row_kind kind) {
-  return kind == WS_ROW_DIRECT || kind == WS_ROW_DMMA || kind == WS_ROW_TF32;
+  return kind == WS_ROW_DIRECT || kind == WS_ROW_DMMA || kind == WS_ROW_TF32 || kind == WS_ROW_SMALL;
 }
 /* Whether warps copy the operands as they are, whatever their alignment, for others: gemm_dmma.cuh and its like. */
 static inline bool ws_is_by_copies(ws_row_kind kind) { return kind == WS_ROW_DMMA || kind == WS_ROW_TF32; }

@@ -5,7 +5,6 @@
 
 #include "core/status.h"
 #include "cuda/host/problem_args.h"
-#include "cuda/host/products.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 
@@ -123,19 +122,11 @@ static ws_grouped_args args_of(const ws_groups *groups) {
                            .epilogue = epilogue};
 }
 
-/* Ragged k of which nothing is added up: beta C, and the epilogue. */
-static wsgemm_status run_without_k(ws_executor *x, const ws_groups *groups) {
-  ws_problem p = groups->of_all;
-  p.k = 0, p.batch_count = groups->count;
-  return ws_run_gemm(x, &p);
-}
-
 wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
   wsgemm_handle *h = x->call->h;
   const char *lack = lack_of(x, groups);
   if (groups->ends_are_here && (lack || !can_be_given(x, groups))) return WSGEMM_NOT_SUPPORTED;
   if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "offsets in device memory: built in for %s", lack);
-  if (groups->ragged == WSGEMM_RAGGED_K && ws_product_is_zero(&groups->of_all)) return run_without_k(x, groups);
   CUresult result;
   const grouped_row *row = row_of(groups);
   CUkernel kernel = ws_device_plain_kernel(x->device, kernel_of(groups, row), &result);

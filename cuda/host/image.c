@@ -17,6 +17,7 @@ IMAGE(instantiate_wgmma)
 IMAGE(instantiate_sliced)
 IMAGE(instantiate_direct)
 IMAGE(instantiate_flat)
+IMAGE(instantiate_small)
 IMAGE(instantiate_dmma)
 IMAGE(instantiate_ffma)
 IMAGE(instantiate_outer)
@@ -43,6 +44,7 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WS_IMAGE_TRIANGLE] = ws_image_instantiate_triangle,
     [WS_IMAGE_DIRECT] = ws_image_instantiate_direct,
     [WS_IMAGE_FLAT] = ws_image_instantiate_flat,
+    [WS_IMAGE_SMALL] = ws_image_instantiate_small,
     [WS_IMAGE_DMMA] = ws_image_instantiate_dmma,
     [WS_IMAGE_FFMA] = ws_image_instantiate_ffma,
     [WS_IMAGE_OUTER] = ws_image_instantiate_outer,

@@ -1,5 +1,5 @@
 /* image.h - the compiled kernels, linked in as data: one image for the rows of each element type,
- * one for the wgmma rows, one for the direct ones, one for the flat ones, one each for those of dmma.def, ffma.def, outer.def, tf32.def and vec.def,
+ * one for the wgmma rows, one for the direct ones, one each for those of flat.def, small.def, dmma.def, ffma.def, outer.def, tf32.def and vec.def,
  * one for those of slices with their other kernels, one for the kernels that are no rows, one for diagonal blocks of structured
  * operands, one for ragged groups, one
  * each for the launch states and partial sums. The driver is given an image
@@ -13,6 +13,7 @@ enum {
   WS_IMAGE_SLICED,
   WS_IMAGE_DIRECT,
   WS_IMAGE_FLAT,
+  WS_IMAGE_SMALL,
   WS_IMAGE_DMMA,
   WS_IMAGE_FFMA,
   WS_IMAGE_OUTER,

@@ -9,6 +9,7 @@
 #include "cuda/shared/arena_args.h"
 #include "cuda/shared/copied_args.h"
 #include "cuda/shared/grouped_args.h"
+#include "cuda/shared/small_args.h"
 #include "cuda/shared/triangle_args.h"
 
 /* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at
@@ -40,6 +41,7 @@ typedef struct ws_launch {
   union {
     ws_gemm_args gemm;
     ws_copied_args copied;   /* begins with gemm */
+    ws_small_args small;     /* likewise */
     ws_wgmma_args wgmma;     /* is_by_map */
     ws_grouped_args grouped; /* is_grouped */
     ws_align_copy_args align_copy;

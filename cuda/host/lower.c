@@ -4,6 +4,7 @@
 #include "cuda/host/operand_copies.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
+#include "cuda/host/small.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 
@@ -83,9 +84,22 @@ wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *whole,
   return WSGEMM_SUCCESS;
 }
 
+/* Blocks that stay, as many as an SM has room for. */
+static void add_small(const ws_gpu_plan *plan, const ws_device *device, ws_launch_list *list) {
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  ws_small_args args;
+  const ws_small_shape shape = ws_small_args_of(plan->problem, row, &args);
+  ws_launch *l =
+      ws_launch_add(list, row->name, plan->kernel->kernel, ws_min(plan->n_items, (int64_t)shape.blocks * device->n_sms),
+                    shape.n_threads, shape.shared_bytes, WS_BEGIN_STREAM_ORDERED);
+  l->args.small = args;
+}
+
 void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list) {
   list->n = 0;
-  if (plan->row.split.n_splits > 1) {
+  if (plan->row.kind == WS_ROW_SMALL) {
+    add_small(&plan->row, device, list);
+  } else if (plan->row.split.n_splits > 1) {
     add_split(&plan->row, device, list);
   } else {
     ws_launch *l = add_row(&plan->row, device, WS_BEGIN_STREAM_ORDERED, list);

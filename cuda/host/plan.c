@@ -14,6 +14,7 @@
 #include "cuda/host/problem_args.h"
 #include "cuda/host/sliced_model.h"
 #include "cuda/host/slices.h"
+#include "cuda/host/small.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
@@ -81,6 +82,7 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
 
 /* As the kernel numbers them (item_tile_at). */
 int64_t ws_gpu_plan_items(const ws_problem *p, const ws_cuda_row *row, const ws_tile_grid *grid) {
+  if (row->kind == WS_ROW_SMALL) return ws_small_items(p, row);
   const bool only_wanted = (row->kind == WS_ROW_TILED || ws_is_by_copies(row->kind)) &&
                            ws_region_numbers_items(p->c.region, row->bm, (int64_t)row->bn * row->coarse);
   return only_wanted ? ws_region_items(grid) : ws_tile_items(grid);
@@ -130,8 +132,7 @@ static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   const ws_dmma_terms *terms = row->kind == WS_ROW_TF32 ? &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1]
                                                         : &ws_dmma_terms_h200[row->type];
   const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, row->bn);
-  if (row->stays)
-    return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
+  if (row->stays) return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
   if (!ws_has_second(plan->problem)) return ws_dmma_us(terms, plan->problem, n_items, row, n_sms);
   ws_problem both = *plan->problem;
   both.k *= 2;
@@ -150,6 +151,8 @@ static double row_us(const weighing *w, const ws_cuda_row *row) {
     return ws_wgmma_us(&ws_wgmma_terms_h200, &w->wgmma, row);
   case WS_ROW_SLICED:
     return ws_sliced_us(&w->sliced, w->plan->problem, row, w->n_sms);
+  case WS_ROW_SMALL:
+    return ws_small_us(w->plan->problem, row, w->n_sms);
   default:
     return tiled_us(w->plan, row, w->n_sms);
   }
@@ -175,6 +178,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
     return plan->kind == WS_ROW_DMMA && !plan->is_invariant;
   case WS_ROW_TF32:
     return plan->kind == WS_ROW_TF32 && row->n_slices >= plan->n_slices; /* two will do where one would */
+  case WS_ROW_SMALL:
+    return plan->kind == WS_ROW_SMALL && ws_small_takes(p, row);
   default:
     return true;
   }
@@ -357,6 +362,8 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_DMMA:
   case WS_ROW_TF32:
     return numerics_of_copied(row);
+  case WS_ROW_SMALL: /* one chain, or steps of mma16 in a chain */
+    return row->is_fma && ws_is_half(row->type) ? WS_NUMERICS_FMA16 : WS_NUMERICS_CHAIN;
   case WS_ROW_TILED:
     break;
   }
@@ -399,7 +406,7 @@ ws_gpu_plan ws_gpu_plan_without_row(const ws_call *call, const ws_problem *p, co
                                     int n_slices) {
   ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
   if (kind == WS_ROW_TF32) plan.n_slices = ws_n_slices(call, p);
-  plan.takes_fma = !ws_is_of_hopper(kind) && ws_gpu_takes_fma(call, p);
+  plan.takes_fma = (!ws_is_of_hopper(kind) || kind == WS_ROW_SMALL) && ws_gpu_takes_fma(call, p);
   plan.split = ws_is_of_hopper(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
   return plan;

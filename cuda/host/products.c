@@ -65,7 +65,8 @@ wsgemm_status ws_run_gemm(ws_executor *x, const ws_problem *p) {
  * all of C. */
 bool ws_has_parts(const ws_gemm_plan *plan) {
   const ws_row_kind kind = ws_cuda_row_at(plan->row.row_idx)->kind;
-  return plan->row.split.n_splits == 1 && kind != WS_ROW_VECTOR && kind != WS_ROW_DIRECT && !plan->has_steps;
+  return plan->row.split.n_splits == 1 && kind != WS_ROW_VECTOR && kind != WS_ROW_DIRECT && kind != WS_ROW_SMALL &&
+         !plan->has_steps;
 }
 
 wsgemm_status ws_run_part(ws_executor *x, const ws_gemm_plan *whole, const ws_problem *part, char *memory, int64_t bytes) {

@@ -6,6 +6,7 @@
 #include "cuda/host/plan.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
+#include "cuda/host/small.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/rows/tf32_rows.h"
 
@@ -155,6 +156,14 @@ static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_devic
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED || (ws_is_plain(p) && wgmma_us(call, p, device) < vector_us(call, p, device));
 }
 
+/* ---- batches of small products ----------------------------------------------------------------- */
+
+/* As one of the rows for other products; in invariant mode no batch may be summed in another way than its products. */
+static bool wants_small(const ws_call *call, const ws_problem *p, const ws_cuda_row *forced) {
+  if (call->settings.invariant || !ws_small_may_take(p)) return false;
+  return forced ? forced->kind == WS_ROW_SMALL : ws_small_is_quick(p);
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
@@ -163,6 +172,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
   const ws_row_kind plain = ws_gpu_plain_kind(call, p);
   *n_slices = 0;
   if (device->cc != WS_BY_MAP_CC) return plain;
+  if (wants_small(call, p, forced)) return WS_ROW_SMALL;
   if (ws_is_half(p->a.type)) {
     if (wants_direct(call, p, device, forced)) return WS_ROW_DIRECT;
     return wants_wgmma(call, p, device, forced) ? WS_ROW_WGMMA : plain;

@@ -1,4 +1,4 @@
-/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def, ffma.def, outer.def and tf32.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def, vec.def, flat.def, small.def, dmma.def, ffma.def, outer.def and tf32.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
@@ -8,6 +8,7 @@
 #include "cuda/rows/flat_rows.h"
 #include "cuda/rows/outer_rows.h"
 #include "cuda/rows/rows.h"
+#include "cuda/rows/small_rows.h"
 #include "cuda/rows/tf32_rows.h"
 
 static const ws_cuda_row ws_cuda_rows[] = {
@@ -98,7 +99,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_MMA_SYNC_ROW(name, family, t, bm, bn, bk, stages, threads, shared_bytes, k_groups, blocks, cluster, is_flat, \
                              rate)                                                                                           \
   {name,    family, WS_TYPE_##t, bm,      bn, bk, 1, stages,   threads, shared_bytes, blocks, 0, WS_ROW_DIRECT, 0,           \
-   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      rate, 0},
+   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      rate,   0},
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                           \
   WS_CUDA_MMA_SYNC_ROW(#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster, "direct", t, bm, bn, WS_DIRECT_BK, stages, \
                        WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages), k_groups,  \
@@ -109,39 +110,17 @@ static const ws_cuda_row ws_cuda_rows[] = {
                        blocks, cluster, 1, rate)
 /* Of gemm_dmma.cuh, gemm_ffma.cuh and gemm_outer.cuh. */
 #define WS_CUDA_PARTS_ROW(name, family, t, bm, bn, bk, threads, shared_bytes, k_groups, stages, blocks, cluster, stays, rate) \
-  {name,                                                                                                                      \
-   family,                                                                                                                    \
-   WS_TYPE_##t,                                                                                                               \
-   bm,                                                                                                                        \
-   bn,                                                                                                                        \
-   bk,                                                                                                                        \
-   1,                                                                                                                         \
-   stages,                                                                                                                    \
-   threads,                                                                                                                   \
-   shared_bytes,                                                                                                              \
-   blocks,                                                                                                                    \
-   0,                                                                                                                         \
-   WS_ROW_DMMA,                                                                                                               \
-   1,                                                                                                                         \
-   cluster,                                                                                                                   \
-   0,                                                                                                                         \
-   0,                                                                                                                         \
-   cluster,                                                                                                                   \
-   1,                                                                                                                         \
-   0,                                                                                                                         \
-   0,                                                                                                                         \
-   k_groups,                                                                                                                  \
-   0,                                                                                                                         \
-   0,                                                                                                                         \
-   rate,                                                                                                                      \
-   stays},
-#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                            \
-  WS_CUDA_PARTS_ROW(#t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t), WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), \
-                    WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, 0, rate)
-#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)          \
-  WS_CUDA_PARTS_ROW(#t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), \
-                    WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, 0, rate)
-#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate) \
+  {name, family, WS_TYPE_##t, bm, bn, bk, 1,        stages, threads, shared_bytes, blocks, 0, WS_ROW_DMMA, 1, cluster,        \
+   0,    0,      cluster,     1,  0,  0,  k_groups, 0,      0,       rate,         stays},
+#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                             \
+  WS_CUDA_PARTS_ROW(#t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t),   \
+                    WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, k_groups, stages), \
+                    k_groups, stages, blocks, cluster, 0, rate)
+#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                             \
+  WS_CUDA_PARTS_ROW(#t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK,                     \
+                    WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, \
+                    blocks, cluster, 0, rate)
+#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                            \
   WS_CUDA_PARTS_ROW(#t "gemm_outer_" #bm "x" #bn, "outer", t, bm, bn, WS_OUTER_BK, WS_OUTER_THREADS(warps), \
                     WS_OUTER_SHARED_BYTES(WS_OUTER_UNIT_##t, bm, bn, stages), 1, stages, blocks, 1, 1, rate)
 #define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
@@ -171,11 +150,40 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                        \
    rate,                                                                                     \
    0},
+/* Threads, shared memory: what a block has at most. */
+#define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate) \
+  {#t "gemm_small_" #bm "x" #bn,                          \
+   "small",                                               \
+   WS_TYPE_##t,                                           \
+   bm,                                                    \
+   bn,                                                    \
+   1,                                                     \
+   1,                                                     \
+   WS_SMALL_STAGES,                                       \
+   WS_SMALL_THREADS,                                      \
+   WS_SMALL_SHARED_BYTES,                                 \
+   blocks,                                                \
+   0,                                                     \
+   WS_ROW_SMALL,                                          \
+   WS_SMALL_IS_FMA_##owner,                               \
+   1,                                                     \
+   0,                                                     \
+   0,                                                     \
+   1,                                                     \
+   1,                                                     \
+   0,                                                     \
+   0,                                                     \
+   1,                                                     \
+   0,                                                     \
+   0,                                                     \
+   rate,                                                  \
+   0},
 #include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
 
 #include "cuda/rows/kernels.def"
 
 #include "cuda/rows/flat.def"
+#include "cuda/rows/small.def"
 
 #include "cuda/rows/dmma.def"
 #include "cuda/rows/ffma.def"
@@ -186,6 +194,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_SLICED_ROW
 #undef WS_CUDA_DIRECT_ROW
 #undef WS_CUDA_FLAT_ROW
+#undef WS_CUDA_SMALL_ROW
 #undef WS_CUDA_DMMA_ROW
 #undef WS_CUDA_FFMA_ROW
 #undef WS_CUDA_OUTER_ROW

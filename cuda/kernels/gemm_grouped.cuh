@@ -166,7 +166,7 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
     /* equal ones, in whole units */
     const int width = RAGGED_K ? most_n : ((all_n + int(n_tiles) - 1) / int(n_tiles) + unit_n - 1) / unit_n * unit_n;
     const int at = int(tile) * width, n = all_n - at < width ? all_n - at : width;
-    if constexpr (RAGGED_K) return {int(strip) * item_m, at, n, group, begin, count, {}};
+    if constexpr (RAGGED_K) return {int(strip) * item_m, at, n, group, begin, args.k > 0 ? count : 0, {}};
     return {int(strip) * item_m, begin + at, n, group, 0, args.k, {}};
   }
 

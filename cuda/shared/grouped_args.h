@@ -27,7 +27,7 @@ typedef struct ws_grouped_args {
   const void *ends;    /* n_groups numbers in device memory; NULL: ws_grouped_ends has them */
   int32_t ends_are_64, n_groups;
   int64_t total;    /* columns, or lines along k, that exist: no group may reach beyond */
-  int32_t m, n, k;  /* n: of ragged k; k: of ragged columns */
+  int32_t m, n, k;  /* n: of ragged k; k: of ragged columns; 0: nothing is added up */
   int32_t is_plain; /* neither beta nor an epilogue, C of 16 bits */
   int32_t type_c;   /* ws_half_c_type; of floats there is no map of C */
   int32_t beta_zero;

@@ -111,7 +111,7 @@ static void make_matrices(struct grouped_case *g, bool of_k, bool b_by_k, int64_
 
 static void add_steps(struct grouped_case *g, bool of_k, int64_t total) {
   wsgemm_grouped_desc *d = &g->d;
-  d->alpha.s = drawn(0, 1) ? 1 : -1.25f, d->beta.s = drawn(0, 1) ? 0.75f : 0;
+  d->alpha.s = drawn(0, 7) == 0 ? 0 : drawn(0, 1) ? 1 : -1.25f, d->beta.s = drawn(0, 1) ? 0.75f : 0;
   d->epilogue = (wsgemm_epilogue)drawn(0, 4), d->out_scale = drawn(0, 1) ? 1 : 0.5;
   if (drawn(0, 1)) {
     d->bias_per = (wsgemm_bias)drawn(0, 1), d->type_bias = drawn(0, 1) || d->type_c == WSGEMM_F32 ? WSGEMM_F32 : d->type_c;

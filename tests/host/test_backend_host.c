@@ -381,7 +381,8 @@ CHILD_CASE(explanations) {
     n_cuda++;
     const ws_cuda_row *row = gpu_row_named(wsgemm_kernel_name(i));
     CHECK(wsgemm_kernel_usable(i), "%s is not usable beside a driver", row->name);
-    if (row->n_slices == 3) continue; /* never the first choice: test_backend_slices.c */
+    if (row->kind == WS_ROW_SMALL) continue; /* of smaller products: test_backend_small.c */
+    if (row->n_slices == 3) continue;        /* never the first choice: test_backend_slices.c */
     wsgemm_handle *h = handle_of_row(row);
     const bool is_sliced = row->kind == WS_ROW_SLICED;
     const bool is_direct = ws_has_entry_for_ops(row->kind);

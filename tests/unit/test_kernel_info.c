@@ -86,13 +86,15 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
    "k" #cluster,                                                            \
    false,                                                                   \
    false},
+#define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate) \
+  {"cuda", "small", #t "gemm_small_" #bm "x" #bn, #t[0], bm, bn, 1, 1, 2, 256, "x1", false, false},
 #define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                           \
   {"cuda", "dmma", #t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   #t[0] == 'z' ? 8 : 16, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wp)) * (bn) / (wq),      "k" #cluster, false, false},
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                        \
   {"cuda", "ffma", #t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   32, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),      "k" #cluster, false, false},
-#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                                              \
+#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate) \
   {"cuda", "outer", #t "gemm_outer_" #bm "x" #bn, #t[0], bm, bn, 16, 1, stages, 32 * (warps), "k1", false, false},
 #define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
   {"cuda",                                                                                   \
@@ -114,6 +116,7 @@ static const struct line lines[] = {
 #include "../../cuda/rows/flat.def"
 #include "../../cuda/rows/kernels.def"
 #include "../../cuda/rows/outer.def"
+#include "../../cuda/rows/small.def"
 #include "../../cuda/rows/tf32.def"
 #include "../../cuda/rows/vec.def"
 #include "../../src/cpu/kernels/kernels.def"
@@ -144,14 +147,17 @@ static bool is_one_of(const char *word, const char *words) {
 /* What follows from a family. */
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
-             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat dmma ffma outer tf32x1 tf32x2 ");
+             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat small dmma ffma outer tf32x1 tf32x2 ");
   const int n_slices = is_one_of(info->family, " f16x1 tf32x1 ")   ? 1
                        : is_one_of(info->family, " f16x3 tf32x2 ") ? 2
                        : is_sliced                                 ? 3
                                                                    : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
-  CHECK(!info->is_fma == ((is_hopper && !is_one_of(info->family, " dmma ffma outer ")) || is_one_of(info->family, " mma16 amx ref ")),
-        "%s: is_fma is %d", info->name, info->is_fma);
+  /* small ones by threads, or by warps, of tiles of 16 and more */
+  const bool is_by_units =
+      is_one_of(info->family, " small ") ? info->bm >= 16 : is_hopper && !is_one_of(info->family, " dmma ffma outer ");
+  CHECK(info->is_fma == !(is_by_units || is_one_of(info->family, " mma16 amx ref ")), "%s: is_fma is %d", info->name,
+        info->is_fma);
   const bool is_gpu = strcmp(info->backend, "cuda") == 0;
   CHECK(info->least_cc == (is_hopper ? 90
                            : is_gpu  ? 80
