@@ -18,7 +18,9 @@
 #include "cuda/kernels/gemm.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
+#include "cuda/mainloop/tf32_split.cuh"
 #include "cuda/mainloop/tf32_sums.cuh"
+#include "cuda/mainloop/tf32_wgmma_sums.cuh"
 #include "cuda/ptx/barrier_any.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/shared_f64.cuh"
@@ -45,7 +47,13 @@ template <class Config> struct tf32_kernel {
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
   __device__ __forceinline__ uint32_t full(int stage) const { return stages + uint32_t(Config::body_bytes + 8 * stage); }
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
-  __device__ __forceinline__ uint32_t stage_at(int stage) const { return stages + uint32_t(stage * Config::stage_bytes); }
+  __device__ __forceinline__ uint32_t stage_at(int stage) const {
+    return stages + uint32_t(Config::slices_bytes + stage * Config::stage_bytes);
+  }
+  /* Of slices that splitters make for wgmma. */
+  __device__ __forceinline__ uint32_t split(int place) const { return full(2 * Config::n_stages + place); }
+  __device__ __forceinline__ uint32_t taken(int place) const { return full(2 * Config::n_stages + Config::n_places + place); }
+  __device__ __forceinline__ uint32_t slices_at(int place) const { return stages + uint32_t(place * Config::place_bytes); }
   /* Of rows, then of columns: a byte each. */
   __device__ __forceinline__ uint32_t marks() const { return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES); }
   /* Whether there are any. */
@@ -68,8 +76,15 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ void make_barriers() const {
     for (int s = 0; s < Config::n_stages; s++) {
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, WS_TF32_PRODUCERS);
-      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s, Config::n_warps);
+      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s,
+                    Config::n_warps + Config::n_splitters / 32);
     }
+    for (int s = 0; s < Config::n_places; s++) {
+      uint64_t *const of = reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + 2 * Config::n_stages + s;
+      mbarrier_init(of, Config::n_splitters / 32);
+      mbarrier_init(of + Config::n_places, Config::n_warps);
+    }
+    if constexpr (Config::n_places > 0) fence_mbarrier_init_release();
   }
 
   __device__ __forceinline__ void produce() const {
@@ -88,6 +103,62 @@ template <class Config> struct tf32_kernel {
       cp_async_mbarrier_arrive(full(stage.place));
       stage.advance();
     }
+  }
+
+  /* Splitters: of B, from a stage to slices. */
+  __device__ __forceinline__ void split_all() const {
+    const tf32_splitter<Config> splitter(tf32_first<unit, Config::b_k>(args.b, at.batch, at.n, at.k_first),
+                                         tf32_ld<unit, Config::b_k>(args.b), marks());
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_places> to;
+#pragma unroll 1
+    for (int left = at.n_k; left > 0; left -= stage_k) {
+      mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
+      mbarrier_wait<barrier_scope::cta>(taken(to.place), to.empty_parity());
+#pragma unroll 1
+      for (int g = 0; g < k_groups; g++)
+        splitter.split(stage_at(stage.place) + g * Config::group_bytes, slices_at(to.place) + g * Config::slices_of_group);
+      fence_proxy_async_shared();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(split(to.place)), mbarrier_arrive(empty(stage.place));
+      stage.advance(), to.advance();
+    }
+  }
+
+  /* Consumers of a row by wgmma: as consume(). */
+  __device__ __forceinline__ bool consume_slices() const {
+    using sums = tf32_wgmma_sums<Config>;
+    sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a), marks());
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_places> from;
+    const auto read = [&] {
+      mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
+      s.read(stage_at(stage.place));
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(stage.place));
+      stage.advance();
+    };
+    int n_left = (at.n_k + stage_k - 1) / stage_k;
+    if (n_left > 0) read();
+#pragma unroll 1
+    for (; n_left > 0; n_left--) {
+      s.split();
+      mbarrier_wait<barrier_scope::cta>(split(from.place), from.full_parity());
+      s.begin(slices_at(from.place) + sums::group() * Config::slices_of_group);
+      s.middle();
+      if (n_left > 1) read();
+      s.end();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(taken(from.place));
+      from.advance();
+    }
+    const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
+    if constexpr (n_parts == 1)
+      if (is_good && is_plain()) {
+        finish_sums(s);
+        return true;
+      }
+    s.store(reinterpret_cast<float *>(shared) + sums::group() * Config::bn * Config::sum_pitch);
+    return false;
   }
 
   /* Of the last stage, what is this group's; asked for once, so that it takes no register. */
@@ -255,7 +326,7 @@ template <class Config> struct tf32_kernel {
             if (8 * i < n_i) old[i / 2][i % 2] = c[8 * i];
 #pragma unroll
         for (int i = 0; i < 2 * Sums::n_m; i++)
-          if (8 * i < n_i) c[8 * i] = scale(s.sum[0][i / 2][j][i % 2 * 2 + odd], old[i / 2][i % 2]);
+          if (8 * i < n_i) c[8 * i] = scale(s.at(i / 2, j, i % 2 * 2 + odd), old[i / 2][i % 2]);
       }
   }
 
@@ -332,7 +403,11 @@ template <class Config> struct tf32_kernel {
     if (!at.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      if (consume()) return; /* alone, so nobody waits */
+      if constexpr (Config::n_places > 0) {
+        if (consume_slices()) return; /* alone, so nobody waits */
+      } else {
+        if (consume()) return;
+      }
       if constexpr (cluster > 1)
         cluster_sync();
       else
@@ -341,7 +416,10 @@ template <class Config> struct tf32_kernel {
       leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
-      produce();
+      if (Config::n_splitters > 0 && threadIdx.x >= Config::n_consuming + WS_TF32_PRODUCERS)
+        split_all();
+      else
+        produce();
       if constexpr (cluster > 1) cluster_sync();
       leave();
     }

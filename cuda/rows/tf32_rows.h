@@ -30,4 +30,13 @@
   WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups), WS_TF32_SUM_BYTES(unit, bm, bn, k_groups))
 #define WS_TF32_SHARED_BYTES(unit, bm, bn, k_groups, stages) \
   (WS_TF32_BODY_BYTES(unit, bm, bn, k_groups, stages) + WS_TF32_CONTROL_BYTES(bm, bn))
+
+/* Rows by wgmma: consumers have 16 rows a warp, and B's slices stand before the stages, in places of their own. */
+#define WS_TF32_SPLITTERS 128
+#define WS_TF32_WGMMA_THREADS(bm, k_groups) ((bm)*2 * (k_groups) + WS_TF32_PRODUCERS + WS_TF32_SPLITTERS)
+#define WS_TF32_WGMMA_BODY_BYTES(unit, slices, bm, bn, k_groups, stages, places)                                                   \
+  WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups) + (places) * (k_groups) * (slices) * (bn)*WS_TF32_LINE * 4, \
+                 WS_TF32_SUM_BYTES(unit, bm, bn, k_groups))
+#define WS_TF32_WGMMA_SHARED_BYTES(unit, slices, bm, bn, k_groups, stages, places) \
+  (WS_TF32_WGMMA_BODY_BYTES(unit, slices, bm, bn, k_groups, stages, places) + WS_TF32_CONTROL_BYTES(bm, bn))
 #endif
