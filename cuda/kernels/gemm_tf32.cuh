@@ -416,10 +416,12 @@ template <class Config> struct tf32_kernel {
       leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
-      if (Config::n_splitters > 0 && threadIdx.x >= Config::n_consuming + WS_TF32_PRODUCERS)
-        split_all();
-      else
-        produce();
+      bool splits = false;
+      if constexpr (Config::n_splitters > 0) {
+        splits = threadIdx.x >= Config::n_consuming + WS_TF32_PRODUCERS;
+        if (splits) split_all();
+      }
+      if (!splits) produce();
       if constexpr (cluster > 1) cluster_sync();
       leave();
     }
