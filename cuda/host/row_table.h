@@ -1,4 +1,4 @@
-/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def, ffma.def and tf32.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def, ffma.def, tf32.def and tf32w.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
@@ -35,6 +35,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                      \
    0,                                                                                      \
    0,                                                                                      \
+   0,\
    rate},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                                     \
   {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                                                                 \
@@ -63,6 +64,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                                                         \
    WS_WGMMA_ONCE_##cluster,                                                                                                   \
    0,                                                                                                                         \
+   0,\
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
@@ -89,12 +91,13 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                        \
    0,                                                                                        \
    0,                                                                                        \
+   0,\
    rate},
 /* Of gemm_direct.cuh: direct and flat ones. */
 #define WS_CUDA_MMA_SYNC_ROW(name, family, t, bm, bn, bk, stages, threads, shared_bytes, k_groups, blocks, cluster, is_flat, \
                              rate)                                                                                           \
   {name,    family, WS_TYPE_##t, bm,      bn, bk, 1, stages,   threads, shared_bytes, blocks, 0, WS_ROW_DIRECT, 0,           \
-   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      rate},
+   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      0, rate},
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                           \
   WS_CUDA_MMA_SYNC_ROW(#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster, "direct", t, bm, bn, WS_DIRECT_BK, stages, \
                        WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages), k_groups,  \
@@ -129,6 +132,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    k_groups,                                                                                                     \
    0,                                                                                                            \
    0,                                                                                                            \
+   0,\
    rate},
 #define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                            \
   WS_CUDA_PARTS_ROW("dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t), WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), \
@@ -161,6 +165,34 @@ static const ws_cuda_row ws_cuda_rows[] = {
    k_groups,                                                                                 \
    0,                                                                                        \
    0,                                                                                        \
+   0,\
+   rate},
+#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate) \
+  {#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                      \
+   "tf32w" #slices,                                                                           \
+   WS_TYPE_##t,                                                                               \
+   bm,                                                                                        \
+   bn,                                                                                        \
+   WS_TF32_BK(WS_TF32_UNIT_##t),                                                              \
+   1,                                                                                         \
+   stages,                                                                                    \
+   WS_TF32W_THREADS(bm, k_groups),                                                            \
+   WS_TF32W_SHARED_BYTES(slices, bm, bn, k_groups, stages, places),                           \
+   blocks,                                                                                    \
+   0,                                                                                         \
+   WS_ROW_TF32,                                                                               \
+   0,                                                                                         \
+   cluster,                                                                                   \
+   0,                                                                                         \
+   0,                                                                                         \
+   cluster,                                                                                   \
+   1,                                                                                         \
+   0,                                                                                         \
+   slices,                                                                                    \
+   k_groups,                                                                                  \
+   0,                                                                                         \
+   0,                                                                                         \
+   places,                                                                                    \
    rate},
 #include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
 
@@ -171,6 +203,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #include "cuda/rows/dmma.def"
 #include "cuda/rows/ffma.def"
 #include "cuda/rows/tf32.def"
+#include "cuda/rows/tf32w.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
@@ -180,6 +213,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_FFMA_ROW
 #undef WS_CUDA_PARTS_ROW
 #undef WS_CUDA_TF32_ROW
+#undef WS_CUDA_TF32W_ROW
 #undef WS_CUDA_MMA_SYNC_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };

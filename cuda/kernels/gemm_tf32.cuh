@@ -59,18 +59,35 @@ template <class Config> struct tf32_kernel {
   /* Whether there are any. */
   __device__ __forceinline__ uint32_t any_mark() const { return marks() + uint32_t(n_marks); }
 
+  /* Of the constants those that are wanted later: each of their lines may have to come from memory. */
+  __device__ __forceinline__ void bring_arguments() const {
+    asm volatile("" ::"l"(args.a.data), "l"(args.b.data), "l"(args.c), "l"(args.ldc), "r"(args.region.region), "r"(args.triangular),
+                 "f"(args.beta.s[0]), "r"(args.c_vectors), "r"(args.epilogue.is_any));
+  }
+
+  /* ws_tile_at_32 of COARSE_FACTOR 1, which leaves out the divisions by one: they are a tenth of the time of a small product. */
+  __device__ __forceinline__ ws_tile tile_at(uint32_t item_idx) const {
+    const uint32_t n_rows = uint32_t(args.grid.n_rows), n_cols = uint32_t(args.grid.n_cols), per_product = n_rows * n_cols,
+                   swizzle = min(uint32_t(args.grid.swizzle), n_rows);
+    uint32_t batch = 0, group = 0, left = item_idx;
+    if (args.grid.n_batch > 1) batch = left / per_product, left -= batch * per_product;
+    if (swizzle < n_rows) group = left / (swizzle * n_cols), left -= group * swizzle * n_cols;
+    const uint32_t group_rows = min(swizzle, n_rows - group * swizzle), col = left / group_rows;
+    return {batch, group * swizzle + (left - col * group_rows), col, 1};
+  }
+
   /* What stages do not share evenly is for the first blocks of the cluster. */
   __device__ __forceinline__ void find_place() const {
     const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
-    const ws_tile tile =
-        args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
+    const bool is_all = args.region.region == WS_ALL;
+    const ws_tile tile = is_all ? tile_at(item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
     const int n_k = int(k.end - k.begin), n_stages = int(ws_ceil_div(n_k, stage_k)), r = int(rank());
     const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
     at.k_begin = int(k.begin), at.k_end = int(k.end), at.k_first = int(k.begin) + first * stage_k;
     at.n_k = max(0, min(count * stage_k, n_k - first * stage_k));
-    at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
+    at.is_wanted = is_all || is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
   __device__ __forceinline__ void make_barriers() const {
@@ -128,12 +145,12 @@ template <class Config> struct tf32_kernel {
   /* Consumers of a row by wgmma: as consume(). */
   __device__ __forceinline__ bool consume_slices() const {
     using sums = tf32_wgmma_sums<Config>;
-    sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a), marks());
+    sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a));
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_places> from;
     const auto read = [&] {
       mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
-      s.read(stage_at(stage.place));
+      s.read(stage_at(stage.place), marks());
       __syncwarp();
       if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(stage.place));
       stage.advance();
@@ -398,6 +415,7 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ void run() const {
     if (threadIdx.x == 0) find_place();
     if (threadIdx.x == 32) make_barriers();
+    if (threadIdx.x == 64) bring_arguments();
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
     __syncthreads();
     if (!at.is_wanted) return;

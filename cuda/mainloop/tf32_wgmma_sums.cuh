@@ -21,7 +21,7 @@ template <class Config> struct tf32_wgmma_sums {
   float sum[n_sums];
   float part[Config::n_slices == 1 ? 1 : n_sums]; /* of 32 k */
   uint32_t x[n_steps][4], high[n_steps][4], low[n_steps][4];
-  uint32_t a_at, marks;
+  uint32_t a_at; /* of this lane's first element in a stage */
 
   static __device__ __forceinline__ int g() { return by_mma::g(); }
   static __device__ __forceinline__ int t() { return by_mma::t(); }
@@ -29,15 +29,14 @@ template <class Config> struct tf32_wgmma_sums {
   static __device__ __forceinline__ int m_first() { return by_mma::m_first(); }
   static __device__ __forceinline__ int n_first() { return 0; }
 
-  __device__ __forceinline__ tf32_wgmma_sums(const float *first_a, int64_t ld_a, uint32_t marks_at) {
+  __device__ __forceinline__ tf32_wgmma_sums(const float *first_a, int64_t ld_a) {
     a_at = uint32_t(group() * Config::group_bytes) + by_mma::template place<Config::a_k>(first_a, ld_a, m_first(), pitch_a);
-    marks = marks_at;
 #pragma unroll
     for (int i = 0; i < n_sums; i++) sum[i] = 0;
   }
 
   /* A k block, and marks of rows. */
-  __device__ __forceinline__ void read(uint32_t stage) {
+  __device__ __forceinline__ void read(uint32_t stage, uint32_t marks) {
     uint32_t least = ~0u;
 #pragma unroll
     for (int s = 0; s < n_steps; s++)
@@ -49,16 +48,16 @@ template <class Config> struct tf32_wgmma_sums {
     for (int s = 0; s < n_steps; s++)
 #pragma unroll
       for (int e = 0; e < 4; e++) least = min(least, 2 * x[s][e] - 1);
-    if (least < too_small) {
-      bool is[2] = {};
-#pragma unroll
-      for (int s = 0; s < n_steps; s++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) is[e % 2] |= 2 * x[s][e] - 1 < too_small;
-      if (is[0]) by_mma::set_mark(marks + m_first() + g());
-      if (is[1]) by_mma::set_mark(marks + m_first() + g() + 8);
-      by_mma::set_mark(marks + Config::bm + Config::bn);
-    }
+    if (least < too_small) mark(stage + a_at, marks + m_first() + g(), marks + Config::bm + Config::bn);
+  }
+  /* Looks at this lane's elements once more. */
+  static __device__ __forceinline__ void mark(uint32_t of_a, uint32_t row, uint32_t any) {
+#pragma unroll 1
+    for (int k = 0; k < Config::bk; k += 4)
+#pragma unroll 1
+      for (int half = 0; half < 16; half += 8)
+        if (by_mma::is_too_small(of_a + by_mma::template offset<Config::a_k>(half, k, pitch_a))) by_mma::set_mark(row + half);
+    by_mma::set_mark(any);
   }
 
   __device__ __forceinline__ void split() {

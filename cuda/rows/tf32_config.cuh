@@ -44,7 +44,7 @@ struct tf32_config {
 
 /* The same of a row by wgmma: a warp sums 16 x bn, A comes from registers, B as slices in PLACES. */
 template <class Type, int SLICES, int BM, int BN, int K_GROUPS, int STAGES, int PLACES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
-struct tf32_wgmma_config {
+struct tf32w_config {
   using type = Type;
   using real = typename Type::real;
   using element = typename Type::element;
@@ -54,15 +54,15 @@ struct tf32_wgmma_config {
                        n_stages = STAGES, k_groups = K_GROUPS, cluster = CLUSTER, n_places = PLACES;
   static constexpr bool a_k = A_K, b_k = B_K;
   static constexpr int warps_m = BM / wm, group_warps = warps_m, n_warps = group_warps * K_GROUPS, n_consuming = n_warps * 32,
-                       n_splitters = WS_TF32_SPLITTERS, n_threads = WS_TF32_WGMMA_THREADS(BM, K_GROUPS);
+                       n_splitters = WS_TF32_SPLITTERS, n_threads = WS_TF32W_THREADS(BM, K_GROUPS);
   static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
   static constexpr int stage_bytes = group_bytes * K_GROUPS, slice_bytes = BN * WS_TF32_LINE * 4,
                        slices_of_group = slice_bytes * SLICES, place_bytes = slices_of_group * K_GROUPS,
                        slices_bytes = place_bytes * PLACES;
-  static constexpr int body_bytes = WS_TF32_WGMMA_BODY_BYTES(unit, SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
-  static constexpr int shared_bytes = WS_TF32_WGMMA_SHARED_BYTES(unit, SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
+  static constexpr int body_bytes = WS_TF32W_BODY_BYTES(SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
+  static constexpr int shared_bytes = WS_TF32W_SHARED_BYTES(SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
   static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
-  static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 56;
+  static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = BLOCKS == 1 ? 64 : 56;
   static constexpr int left_registers =
       (first_registers * n_threads - producer_registers * (WS_TF32_PRODUCERS + n_splitters)) / n_consuming / 8 * 8;
   static constexpr int consumer_registers = left_registers < 240 ? left_registers : 240;
