@@ -56,6 +56,7 @@ typedef struct ws_cuda_row {
   int k_groups;       /* parts of k that groups of a block's warps sum */
   bool is_once;       /* non-persistent: a block, or cluster, for each item, which ends with it */
   bool is_flat;       /* direct: of flat.def */
+  int slice_places;   /* tf32: of tf32w.def, with room for so many k blocks' slices of B; 0: of tf32.def */
   double rate;        /* relative speed on large products: see kernels.def */
   bool stays;         /* outer.def: of the rows with entries for ops those whose blocks take items one after the other */
 } ws_cuda_row;

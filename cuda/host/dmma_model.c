@@ -123,6 +123,39 @@ const ws_dmma_terms ws_tf32_terms_h200[2][2] = {
     },
 };
 
+const ws_dmma_terms ws_tf32w_terms_h200[2] = {
+    {
+        .launch_us = 3.643,
+        .item_us = 2.656,
+        .mma_per_us = 889.5e3,
+        .edge = 1.001,
+        .alone = 1,
+        .pair_bytes = 49.8e3,
+        .word_bytes = 36.2e3,
+        .pipeline_us = 1.424,
+        .part_us = 0.403,
+        .sum_us = 0.4855,
+        .cluster_places = 0.93,
+        .memory_per_us = 2886e3,
+        .store_per_us = 26.4e3,
+    },
+    {
+        .launch_us = 3.126,
+        .item_us = 3.111,
+        .mma_per_us = 507.7e3,
+        .edge = 1.339,
+        .alone = 1,
+        .pair_bytes = 34.9e3,
+        .word_bytes = 28.25e3,
+        .pipeline_us = 1.263,
+        .part_us = 0.289,
+        .sum_us = 0.4024,
+        .cluster_places = 0.93,
+        .memory_per_us = 3493e3,
+        .store_per_us = 25.5e3,
+    },
+};
+
 /* Four warps keep an SM as busy as this. */
 enum { WARPS_ALONE = 4 };
 
@@ -154,7 +187,8 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
 
 /* Of `each` blocks beside each other on an SM. */
 static double round_us(const ws_dmma_terms *t, const item_times *item, const ws_cuda_row *row, double each) {
-  const double warps = each * (row->n_threads - WS_DMMA_PRODUCERS) / 32, speed = warps > WARPS_ALONE ? 1 : t->alone;
+  const double warps = each * (row->n_threads - WS_DMMA_PRODUCERS) / 32,
+               speed = warps > WARPS_ALONE ? 1 : t->alone;
   const double stage_us = fmax(fmax(each * item->products_us / speed, each * item->copies_us), item->pipeline_us);
   return each == 0 ? 0 : item->n_stages * stage_us + each * item->end_us + t->item_us;
 }

@@ -22,6 +22,7 @@ IMAGE(instantiate_dmma)
 IMAGE(instantiate_ffma)
 IMAGE(instantiate_outer)
 IMAGE(instantiate_tf32)
+IMAGE(instantiate_tf32w)
 IMAGE(instantiate_vec)
 IMAGE(instantiate_elementwise)
 IMAGE(instantiate_triangle)
@@ -49,6 +50,7 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WS_IMAGE_FFMA] = ws_image_instantiate_ffma,
     [WS_IMAGE_OUTER] = ws_image_instantiate_outer,
     [WS_IMAGE_TF32] = ws_image_instantiate_tf32,
+    [WS_IMAGE_TF32W] = ws_image_instantiate_tf32w,
     [WS_IMAGE_VEC] = ws_image_instantiate_vec,
     [WS_IMAGE_GROUPED] = ws_image_instantiate_grouped,
 };

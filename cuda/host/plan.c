@@ -18,6 +18,7 @@
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
+#include "cuda/rows/tf32_rows.h"
 
 static ws_tile_grid grid_of(int64_t m, int64_t n, int64_t n_batch, const ws_cuda_row *row) {
   return (ws_tile_grid){.n_batch = n_batch,
@@ -126,11 +127,16 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
   return w;
 }
 
+static const ws_dmma_terms *terms_of_copied(const ws_cuda_row *row) {
+  if (row->kind == WS_ROW_DMMA) return &ws_dmma_terms_h200[row->type];
+  if (row->slice_places > 0) return &ws_tf32w_terms_h200[row->n_slices - 1];
+  return &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1];
+}
+
 /* Of dmma and tf32 rows. */
 static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  const ws_dmma_terms *terms = row->kind == WS_ROW_TF32 ? &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1]
-                                                        : &ws_dmma_terms_h200[row->type];
+  const ws_dmma_terms *terms = terms_of_copied(row);
   const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, row->bn);
   if (row->stays) return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
   if (!ws_has_second(plan->problem)) return ws_dmma_us(terms, plan->problem, n_items, row, n_sms);
@@ -161,6 +167,11 @@ static double row_us(const weighing *w, const ws_cuda_row *row) {
 /* Whether the matrix that a row for vectors reads has k contiguous. */
 static bool is_along_k(const ws_problem *p, const ws_cuda_row *row) { return row->bn == 1 ? p->a.trans : !p->b.trans; }
 
+/* Of tf32 rows: shorter sums have no proof. */
+static int least_k_of(const ws_cuda_row *row) {
+  return row->slice_places > 0 && row->n_slices > 1 ? WS_TF32W_LEAST_K : WS_TF32_LEAST_K;
+}
+
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
   if (row->type != p->a.type || (plan->split.n_splits > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
@@ -177,7 +188,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   case WS_ROW_DMMA:
     return plan->kind == WS_ROW_DMMA && !plan->is_invariant;
   case WS_ROW_TF32:
-    return plan->kind == WS_ROW_TF32 && row->n_slices >= plan->n_slices; /* two will do where one would */
+    /* two will do where one would */
+    return plan->kind == WS_ROW_TF32 && row->n_slices >= plan->n_slices && p->k >= least_k_of(row);
   case WS_ROW_SMALL:
     return plan->kind == WS_ROW_SMALL && ws_small_takes(p, row);
   default:
@@ -304,31 +316,43 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
 /* The same of rows whose warps copy for others; every row's are in the table. A family that has no such row says CHAIN, as ffma rows
  * of one part do. */
 static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
-  enum { DMMA, TF32X1, TF32X2, FFMA, N_FAMILIES };
+  enum { DMMA, TF32X1, TF32X2, TF32W2, FFMA, N_FAMILIES };
 #define WS_ORDER(family, name) WS_NUMERICS_##family##_##name
   static const struct {
     int k_groups, cluster;
     ws_numerics numerics[N_FAMILIES];
   } orders[] = {
-      {1, 1, {WS_ORDER(DMMA, G1), WS_ORDER(TF32X1, G1), WS_ORDER(TF32X2, G1), WS_NUMERICS_CHAIN}},
-      {1, 2, {WS_ORDER(DMMA, G1_K2), WS_ORDER(TF32X1, G1_K2), WS_ORDER(TF32X2, G1_K2), WS_NUMERICS_CHAIN}},
-      {1, 4, {WS_ORDER(DMMA, G1_K4), WS_ORDER(TF32X1, G1_K4), WS_ORDER(TF32X2, G1_K4), WS_NUMERICS_CHAIN}},
-      {1, 8, {WS_ORDER(DMMA, G1_K8), WS_ORDER(TF32X1, G1_K8), WS_ORDER(TF32X2, G1_K8), WS_NUMERICS_CHAIN}},
-      {2, 1, {WS_ORDER(DMMA, G2), WS_ORDER(TF32X1, G2), WS_ORDER(TF32X2, G2), WS_ORDER(FFMA, G2)}},
-      {2, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G2_K2)}},
-      {2, 4, {WS_ORDER(DMMA, G2_K4), WS_ORDER(TF32X1, G2_K4), WS_ORDER(TF32X2, G2_K4), WS_ORDER(FFMA, G2_K4)}},
-      {2, 8, {WS_ORDER(DMMA, G2_K8), WS_ORDER(TF32X1, G2_K8), WS_ORDER(TF32X2, G2_K8), WS_ORDER(FFMA, G2_K8)}},
-      {4, 1, {WS_ORDER(DMMA, G4), WS_ORDER(TF32X1, G4), WS_ORDER(TF32X2, G4), WS_ORDER(FFMA, G4)}},
-      {4, 2, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K2), WS_ORDER(TF32X2, G4_K2), WS_NUMERICS_CHAIN}},
-      {4, 4, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K4), WS_ORDER(TF32X2, G4_K4), WS_ORDER(FFMA, G4_K4)}},
-      {4, 8, {WS_ORDER(DMMA, G4_K8), WS_ORDER(TF32X1, G4_K8), WS_ORDER(TF32X2, G4_K8), WS_ORDER(FFMA, G4_K8)}},
+      {1, 1, {WS_ORDER(DMMA, G1), WS_ORDER(TF32X1, G1), WS_ORDER(TF32X2, G1), WS_ORDER(TF32W2, G1), WS_NUMERICS_CHAIN}},
+      {1,
+       2,
+       {WS_ORDER(DMMA, G1_K2), WS_ORDER(TF32X1, G1_K2), WS_ORDER(TF32X2, G1_K2), WS_ORDER(TF32W2, G1_K2), WS_NUMERICS_CHAIN}},
+      {1,
+       4,
+       {WS_ORDER(DMMA, G1_K4), WS_ORDER(TF32X1, G1_K4), WS_ORDER(TF32X2, G1_K4), WS_ORDER(TF32W2, G1_K4), WS_NUMERICS_CHAIN}},
+      {1,
+       8,
+       {WS_ORDER(DMMA, G1_K8), WS_ORDER(TF32X1, G1_K8), WS_ORDER(TF32X2, G1_K8), WS_ORDER(TF32W2, G1_K8), WS_NUMERICS_CHAIN}},
+      {2, 1, {WS_ORDER(DMMA, G2), WS_ORDER(TF32X1, G2), WS_ORDER(TF32X2, G2), WS_ORDER(TF32W2, G2), WS_ORDER(FFMA, G2)}},
+      {2, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G2_K2)}},
+      {2,
+       4,
+       {WS_ORDER(DMMA, G2_K4), WS_ORDER(TF32X1, G2_K4), WS_ORDER(TF32X2, G2_K4), WS_ORDER(TF32W2, G2_K4), WS_ORDER(FFMA, G2_K4)}},
+      {2,
+       8,
+       {WS_ORDER(DMMA, G2_K8), WS_ORDER(TF32X1, G2_K8), WS_ORDER(TF32X2, G2_K8), WS_ORDER(TF32W2, G2_K8), WS_ORDER(FFMA, G2_K8)}},
+      {4, 1, {WS_ORDER(DMMA, G4), WS_ORDER(TF32X1, G4), WS_ORDER(TF32X2, G4), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4)}},
+      {4, 2, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K2), WS_ORDER(TF32X2, G4_K2), WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN}},
+      {4, 4, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K4), WS_ORDER(TF32X2, G4_K4), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4_K4)}},
+      {4, 8, {WS_ORDER(DMMA, G4_K8), WS_ORDER(TF32X1, G4_K8), WS_ORDER(TF32X2, G4_K8), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4_K8)}},
   };
 #undef WS_ORDER
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
   if (row->stays && row->type == WSGEMM_C32) return WS_NUMERICS_PAIRS;
-  return orders[i].numerics[row->kind == WS_ROW_DMMA && (row->type == WSGEMM_F32 || row->stays) ? FFMA : row->n_slices];
+  const bool is_wgmma_of_two = row->slice_places > 0 && row->n_slices > 1;
+  const bool is_fma = row->kind == WS_ROW_DMMA && (row->type == WSGEMM_F32 || row->stays);
+  return orders[i].numerics[is_fma ? FFMA : is_wgmma_of_two ? TF32W2 : row->n_slices];
 }
 
 /* The same; every row's are in the table. */

@@ -18,7 +18,9 @@
 #include "cuda/kernels/gemm.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
+#include "cuda/mainloop/tf32_split.cuh"
 #include "cuda/mainloop/tf32_sums.cuh"
+#include "cuda/mainloop/tf32_wgmma_sums.cuh"
 #include "cuda/ptx/barrier_any.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/shared_f64.cuh"
@@ -45,31 +47,61 @@ template <class Config> struct tf32_kernel {
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
   __device__ __forceinline__ uint32_t full(int stage) const { return stages + uint32_t(Config::body_bytes + 8 * stage); }
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
-  __device__ __forceinline__ uint32_t stage_at(int stage) const { return stages + uint32_t(stage * Config::stage_bytes); }
+  __device__ __forceinline__ uint32_t stage_at(int stage) const {
+    return stages + uint32_t(Config::slices_bytes + stage * Config::stage_bytes);
+  }
+  /* Of slices that splitters make for wgmma. */
+  __device__ __forceinline__ uint32_t split(int place) const { return full(2 * Config::n_stages + place); }
+  __device__ __forceinline__ uint32_t taken(int place) const { return full(2 * Config::n_stages + Config::n_places + place); }
+  __device__ __forceinline__ uint32_t slices_at(int place) const { return stages + uint32_t(place * Config::place_bytes); }
   /* Of rows, then of columns: a byte each. */
   __device__ __forceinline__ uint32_t marks() const { return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES); }
   /* Whether there are any. */
   __device__ __forceinline__ uint32_t any_mark() const { return marks() + uint32_t(n_marks); }
 
+  /* Of the constants those that are wanted later: each of their lines may have to come from memory. */
+  __device__ __forceinline__ void bring_arguments() const {
+    asm volatile("" ::"l"(args.a.data), "l"(args.b.data), "l"(args.c), "l"(args.ldc), "r"(args.region.region), "r"(args.triangular),
+                 "f"(args.beta.s[0]), "r"(args.c_vectors), "r"(args.epilogue.is_any));
+  }
+
+  /* ws_tile_at_32 of COARSE_FACTOR 1, which leaves out the divisions by one: they are a tenth of the time of a small product. */
+  __device__ __forceinline__ ws_tile tile_at(uint32_t item_idx) const {
+    const uint32_t n_rows = uint32_t(args.grid.n_rows), n_cols = uint32_t(args.grid.n_cols), per_product = n_rows * n_cols,
+                   swizzle = min(uint32_t(args.grid.swizzle), n_rows);
+    uint32_t batch = 0, group = 0, left = item_idx;
+    if (args.grid.n_batch > 1) batch = left / per_product, left -= batch * per_product;
+    if (swizzle < n_rows) group = left / (swizzle * n_cols), left -= group * swizzle * n_cols;
+    const uint32_t group_rows = min(swizzle, n_rows - group * swizzle), col = left / group_rows;
+    return {batch, group * swizzle + (left - col * group_rows), col, 1};
+  }
+
   /* What stages do not share evenly is for the first blocks of the cluster. */
   __device__ __forceinline__ void find_place() const {
     const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
-    const ws_tile tile =
-        args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
+    const bool is_all = args.region.region == WS_ALL;
+    const ws_tile tile = is_all ? tile_at(item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
     const int n_k = int(k.end - k.begin), n_stages = int(ws_ceil_div(n_k, stage_k)), r = int(rank());
     const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
     at.k_begin = int(k.begin), at.k_end = int(k.end), at.k_first = int(k.begin) + first * stage_k;
     at.n_k = max(0, min(count * stage_k, n_k - first * stage_k));
-    at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
+    at.is_wanted = is_all || is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
   __device__ __forceinline__ void make_barriers() const {
     for (int s = 0; s < Config::n_stages; s++) {
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, WS_TF32_PRODUCERS);
-      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s, Config::n_warps);
+      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s,
+                    Config::n_warps + Config::n_splitters / 32);
     }
+    for (int s = 0; s < Config::n_places; s++) {
+      uint64_t *const of = reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + 2 * Config::n_stages + s;
+      mbarrier_init(of, Config::n_splitters / 32);
+      mbarrier_init(of + Config::n_places, Config::n_warps);
+    }
+    if constexpr (Config::n_places > 0) fence_mbarrier_init_release();
   }
 
   __device__ __forceinline__ void produce() const {
@@ -88,6 +120,62 @@ template <class Config> struct tf32_kernel {
       cp_async_mbarrier_arrive(full(stage.place));
       stage.advance();
     }
+  }
+
+  /* Splitters: of B, from a stage to slices. */
+  __device__ __forceinline__ void split_all() const {
+    const tf32_splitter<Config> splitter(tf32_first<unit, Config::b_k>(args.b, at.batch, at.n, at.k_first),
+                                         tf32_ld<unit, Config::b_k>(args.b), marks());
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_places> to;
+#pragma unroll 1
+    for (int left = at.n_k; left > 0; left -= stage_k) {
+      mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
+      mbarrier_wait<barrier_scope::cta>(taken(to.place), to.empty_parity());
+#pragma unroll 1
+      for (int g = 0; g < k_groups; g++)
+        splitter.split(stage_at(stage.place) + g * Config::group_bytes, slices_at(to.place) + g * Config::slices_of_group);
+      fence_proxy_async_shared();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(split(to.place)), mbarrier_arrive(empty(stage.place));
+      stage.advance(), to.advance();
+    }
+  }
+
+  /* Consumers of a row by wgmma: as consume(). */
+  __device__ __forceinline__ bool consume_slices() const {
+    using sums = tf32_wgmma_sums<Config>;
+    sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a));
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_places> from;
+    const auto read = [&] {
+      mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
+      s.read(stage_at(stage.place), marks());
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(stage.place));
+      stage.advance();
+    };
+    int n_left = (at.n_k + stage_k - 1) / stage_k;
+    if (n_left > 0) read();
+#pragma unroll 1
+    for (; n_left > 0; n_left--) {
+      s.split();
+      mbarrier_wait<barrier_scope::cta>(split(from.place), from.full_parity());
+      s.begin(slices_at(from.place) + sums::group() * Config::slices_of_group);
+      s.middle();
+      if (n_left > 1) read();
+      s.end();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(taken(from.place));
+      from.advance();
+    }
+    const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
+    if constexpr (n_parts == 1)
+      if (is_good && is_plain()) {
+        finish_sums(s);
+        return true;
+      }
+    s.store(reinterpret_cast<float *>(shared) + sums::group() * Config::bn * Config::sum_pitch);
+    return false;
   }
 
   /* Of the last stage, what is this group's; asked for once, so that it takes no register. */
@@ -255,7 +343,7 @@ template <class Config> struct tf32_kernel {
             if (8 * i < n_i) old[i / 2][i % 2] = c[8 * i];
 #pragma unroll
         for (int i = 0; i < 2 * Sums::n_m; i++)
-          if (8 * i < n_i) c[8 * i] = scale(s.sum[0][i / 2][j][i % 2 * 2 + odd], old[i / 2][i % 2]);
+          if (8 * i < n_i) c[8 * i] = scale(s.at(i / 2, j, i % 2 * 2 + odd), old[i / 2][i % 2]);
       }
   }
 
@@ -327,12 +415,17 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ void run() const {
     if (threadIdx.x == 0) find_place();
     if (threadIdx.x == 32) make_barriers();
+    if (threadIdx.x == 64) bring_arguments();
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
     __syncthreads();
     if (!at.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      if (consume()) return; /* alone, so nobody waits */
+      if constexpr (Config::n_places > 0) {
+        if (consume_slices()) return; /* alone, so nobody waits */
+      } else {
+        if (consume()) return;
+      }
       if constexpr (cluster > 1)
         cluster_sync();
       else
@@ -341,7 +434,12 @@ template <class Config> struct tf32_kernel {
       leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
-      produce();
+      bool splits = false;
+      if constexpr (Config::n_splitters > 0) {
+        splits = threadIdx.x >= Config::n_consuming + WS_TF32_PRODUCERS;
+        if (splits) split_all();
+      }
+      if (!splits) produce();
       if constexpr (cluster > 1) cluster_sync();
       leave();
     }

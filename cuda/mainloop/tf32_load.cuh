@@ -64,7 +64,7 @@ template <int UNIT, int X, bool K> struct tf32_operand {
     const int bytes = PARTIAL ? bytes_of(n, shift, chunk()) : 16;
     const char *at = from;
     const uint32_t to = stage + line() * pitch + chunk() * 16;
-#pragma unroll
+#pragma unroll(PARTIAL ? 2 : n_passes)
     for (int i = 0; i < n_passes; i++, at += step_line) {
       if (n_lines % step != 0 && line() + i * step >= n_lines) break;
       /* a copy of no bytes writes zeros and reads nothing */

@@ -180,6 +180,9 @@ template <class Config> struct tf32_sums {
     }
   }
 
+  /* Of a real number: element e of piece (i, j), as mma.sync has it. */
+  __device__ __forceinline__ float at(int i, int j, int e) const { return sum[0][i][j][e]; }
+
   __device__ __forceinline__ bool is_finite() const {
     float zero[4] = {};
     const float *all = &sum[0][0][0][0];

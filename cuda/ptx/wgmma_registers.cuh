@@ -34,6 +34,7 @@ namespace ws {
 WS_WGMMA_RS(32, 16, 17, 18, 19, 20, 21)
 WS_WGMMA_RS(64, 32, 33, 34, 35, 36, 37)
 WS_WGMMA_RS(96, 48, 49, 50, 51, 52, 53)
+WS_WGMMA_RS(128, 64, 65, 66, 67, 68, 69)
 
 } // namespace ws
 #endif

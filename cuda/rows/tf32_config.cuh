@@ -24,6 +24,8 @@ struct tf32_config {
   static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
   static constexpr int stage_bytes = group_bytes * K_GROUPS, body_bytes = WS_TF32_BODY_BYTES(unit, BM, BN, K_GROUPS, STAGES);
   static constexpr int shared_bytes = WS_TF32_SHARED_BYTES(unit, BM, BN, K_GROUPS, STAGES);
+  /* none: by mma.sync */
+  static constexpr int n_splitters = 0, n_places = 0, slices_of_group = 0, place_bytes = 0, slices_bytes = 0;
   static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
   /* Registers of a thread: all have the same at first, then those that multiply take what the
    * others leave. */
@@ -36,6 +38,38 @@ struct tf32_config {
   static_assert(BM <= 128 && BN <= 128, "a line for each producer");
   static_assert(n_warps % 4 == 0, "whole warpgroups, which registers are given to");
   static_assert(STAGES >= 2 && STAGES * 16 <= WS_TF32_BARRIER_BYTES, "one stage is filled while another is used");
+  static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
+  static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
+};
+
+/* The same of a row by wgmma: a warp sums 16 x bn, A comes from registers, B as slices in PLACES. */
+template <class Type, int SLICES, int BM, int BN, int K_GROUPS, int STAGES, int PLACES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
+struct tf32w_config {
+  using type = Type;
+  using real = typename Type::real;
+  using element = typename Type::element;
+  using sum = typename Type::sum;
+  static constexpr int unit = Type::unit;
+  static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = 16, wn = BN,
+                       n_stages = STAGES, k_groups = K_GROUPS, cluster = CLUSTER, n_places = PLACES;
+  static constexpr bool a_k = A_K, b_k = B_K;
+  static constexpr int warps_m = BM / wm, group_warps = warps_m, n_warps = group_warps * K_GROUPS, n_consuming = n_warps * 32,
+                       n_splitters = WS_TF32_SPLITTERS, n_threads = WS_TF32W_THREADS(BM, K_GROUPS);
+  static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
+  static constexpr int stage_bytes = group_bytes * K_GROUPS, slice_bytes = BN * WS_TF32_LINE * 4,
+                       slices_of_group = slice_bytes * SLICES, place_bytes = slices_of_group * K_GROUPS,
+                       slices_bytes = place_bytes * PLACES;
+  static constexpr int body_bytes = WS_TF32W_BODY_BYTES(SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
+  static constexpr int shared_bytes = WS_TF32W_SHARED_BYTES(SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
+  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
+  static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = BLOCKS == 1 ? 64 : 56;
+  static constexpr int left_registers =
+      (first_registers * n_threads - producer_registers * (WS_TF32_PRODUCERS + n_splitters)) / n_consuming / 8 * 8;
+  static constexpr int consumer_registers = left_registers < 240 ? left_registers : 240;
+
+  static_assert(BM % 64 == 0 && BN % 32 == 0, "a warpgroup's part is whole pieces");
+  static_assert(BM <= 128 && BN <= 128, "a line for each producer");
+  static_assert(STAGES >= 2 && PLACES >= 2 && (STAGES + PLACES) * 16 <= WS_TF32_BARRIER_BYTES, "one is filled while another is used");
   static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };

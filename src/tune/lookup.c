@@ -94,8 +94,8 @@ static uint64_t code_of(const ws_tuning_kind *kind) {
       (unsigned)kind->routine << 3 | (unsigned)kind->is_right << 2 | (unsigned)kind->is_upper << 1 | kind->in_place;
   const unsigned flags = (unsigned)kind->full_store << 4 | (unsigned)kind->a_trans << 3 | (unsigned)kind->b_trans << 2 |
                          (unsigned)kind->single_a << 1 | kind->single_b;
-  const unsigned of_types = (unsigned)kind->type << 9 | (unsigned)kind->type_c << 6 | (unsigned)kind->numerics;
-  _Static_assert(WS_N_TYPES <= 8 && WS_N_NUMERICS <= 64, "a group for each");
+  const unsigned of_types = (unsigned)kind->type << 10 | (unsigned)kind->type_c << 7 | (unsigned)kind->numerics;
+  _Static_assert(WS_N_TYPES <= 8 && WS_N_NUMERICS <= 128, "a group for each");
   return (uint64_t)of_routine << 40 | (uint64_t)flags << 32 | (uint64_t)kind->workers << 16 | of_types;
 }
 

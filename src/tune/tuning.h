@@ -79,7 +79,14 @@
   X(TF32X1_G4_K2, "tf32x1_g4_k2")                                                       \
   X(TF32X1_G4_K4, "tf32x1_g4_k4")                                                       \
   X(TF32X1_G4_K8, "tf32x1_g4_k8")                                                       \
-  X(PAIRS, "pairs") /* outer rows of complex ones: both products of each k */          \
+  X(PAIRS, "pairs")         /* outer rows of complex ones: both products of each k */   \
+  X(TF32W2_G1, "tf32w2_g1") /* by wgmma; of one slice they sum as tf32x1 does */        \
+  X(TF32W2_G1_K2, "tf32w2_g1_k2")                                                       \
+  X(TF32W2_G1_K4, "tf32w2_g1_k4")                                                       \
+  X(TF32W2_G1_K8, "tf32w2_g1_k8")                                                       \
+  X(TF32W2_G2, "tf32w2_g2")                                                             \
+  X(TF32W2_G2_K4, "tf32w2_g2_k4")                                                       \
+  X(TF32W2_G2_K8, "tf32w2_g2_k8")                                                       \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

@@ -33,13 +33,15 @@ static const struct use *use_of(const wsgemm_kernel_info *row) {
                                   WSGEMM_MATH_DEFAULT},
                           tf32 = {{24, 25, 31, 32, 33, 63, 64, 65, 127, 129, 255, 257, 1024, 1100}, 14, WSGEMM_MATH_DEFAULT},
                           one_of_tf32 = {{24, 25, 31, 32, 33, 63, 64, 65, 127, 129, 255, 257, 1024, 1100}, 14, WSGEMM_MATH_TF32},
+                          tf32w = {{40, 41, 63, 64, 65, 95, 96, 97, 129, 255, 257, 1024, 1100}, 13, WSGEMM_MATH_DEFAULT},
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
   if (strcmp(row->family, "direct") == 0 || strcmp(row->family, "dmma") == 0 || strcmp(row->family, "ffma") == 0) return &direct;
   if (strcmp(row->family, "flat") == 0) return &flat;
   if (strcmp(row->family, "tf32x2") == 0) return &tf32;
-  if (strcmp(row->family, "tf32x1") == 0) return &one_of_tf32;
+  if (strcmp(row->family, "tf32w2") == 0) return &tf32w;
+  if (strcmp(row->family, "tf32x1") == 0 || strcmp(row->family, "tf32w1") == 0) return &one_of_tf32;
   return row->cluster_splits > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
 }
 
@@ -187,7 +189,8 @@ enum {
   SUMS_DMMA = SUMS_DIRECT + MOST_GROUPS * (MOST_BLOCKS + 1),
   SUMS_FLAT = SUMS_DMMA + MOST_GROUPS * (MOST_BLOCKS + 1),
   SUMS_TF32 = SUMS_FLAT + MOST_STEPS * MOST_GROUPS * (MOST_BLOCKS + 1),
-  N_SUMS = SUMS_TF32 + MOST_GROUPS * (MOST_BLOCKS + 1)
+  SUMS_TF32W = SUMS_TF32 + MOST_GROUPS * (MOST_BLOCKS + 1),
+  N_SUMS = SUMS_TF32W + MOST_GROUPS * (MOST_BLOCKS + 1)
 };
 /* Direct rows by their parts of k: groups of a block, blocks of a cluster ("..._g4_k8"); of one
  * part it is one chain. Those of double precision have an order of their own within a step of k. */
@@ -197,6 +200,7 @@ static int sums_of_direct(const wsgemm_kernel_info *row) {
   REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= MOST_BLOCKS,
           "%s", row->name);
   if (is_of_family(row, "tf32x2")) return SUMS_TF32 + n_groups * (MOST_BLOCKS + 1) + n_blocks;
+  if (is_of_family(row, "tf32w2")) return SUMS_TF32W + n_groups * (MOST_BLOCKS + 1) + n_blocks;
   if (is_of_family(row, "dmma")) return SUMS_DMMA + n_groups * (MOST_BLOCKS + 1) + n_blocks;
   return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * (MOST_BLOCKS + 1) + n_blocks;
 }
@@ -217,7 +221,7 @@ static int sums_of_flat(const wsgemm_kernel_info *row) {
 }
 static int sums_of(const wsgemm_kernel_info *row) {
   if (is_of_family(row, "flat")) return sums_of_flat(row);
-  if (is_of_family(row, "direct dmma ffma tf32x2")) return sums_of_direct(row);
+  if (is_of_family(row, "direct dmma ffma tf32x2 tf32w2")) return sums_of_direct(row);
   if (n_parts_of(row) > 1) return SUMS_PARTS + n_parts_of(row);
   if (is_of_family(row, "outer") && type_is_complex(row->type)) return SUMS_PAIRS;
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
@@ -241,7 +245,7 @@ static void bits(void) {
         const int sums = sums_of(&rows.row[i].info);
         if (!takes_k(&rows.row[i].info, k)) continue;
         for (int policy = 0; policy < N_POLICIES; policy++)
-          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma ffma flat outer tf32x2") ? 1 : 3);
+          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma ffma flat outer tf32x2 tf32w2") ? 1 : 3);
                turn++) { /* no quantum */
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);

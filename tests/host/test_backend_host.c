@@ -387,7 +387,7 @@ CHILD_CASE(explanations) {
     const bool is_sliced = row->kind == WS_ROW_SLICED;
     const bool is_direct = ws_has_entry_for_ops(row->kind);
     const int device = row->kind == WS_ROW_WGMMA || is_sliced || is_direct ? 2 : 1;
-    wsgemm_gemm_desc d = row_desc(row, 304, 500, row->cluster_splits > 1 ? 2048 : is_sliced ? 128 : 24, device);
+    wsgemm_gemm_desc d = row_desc(row, 304, 500, row->cluster_splits > 1 ? 2048 : is_sliced ? 128 : 40, device);
     if (row->n_slices == 1) d.math = WSGEMM_MATH_TF32;
     char number[32], tile[32], name[32];
     snprintf(name, sizeof name, "%d Fake GPU %d", device, device);
