@@ -65,6 +65,24 @@ static void run_tile(const ws_problem *p, const ws_ukr_set *ukr, const ws_tile_w
     ukr->tile[WS_B_ROWS][t->m > ukr->vl][t->n - 1](t->k, t->a, ukr->mr, t->b, ukr->nr, c, p->c.ld, scale, t->m);
 }
 
+/* The tile of the second product, whose panels lie behind those of the first. Only where there is one: a copy of what has just been stored
+ * by parts would wait for all stores of the tile before, which are C's. */
+static ws_tile_work of_second_product(const ws_tile_work *t, const ws_panels *panels) {
+  ws_tile_work u = *t;
+  u.a += panels->a_second, u.b += panels->b_second;
+  return u;
+}
+
+static void run_on_edge(const ws_problem *p, const ws_ukr_set *ukr, const ws_tile_work *t, const ws_panels *panels,
+                        const ws_scale *scale, const ws_scale *of_second) {
+  if (p->second) {
+    const ws_tile_work u = of_second_product(t, panels);
+    ws_tile_in_region(p, ukr, WS_B_ROWS, t, scale, &u, of_second);
+  } else {
+    ws_tile_in_region(p, ukr, WS_B_ROWS, t, scale, NULL, of_second);
+  }
+}
+
 void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
                          const ws_panels *panels, int64_t i_first, int64_t m, int64_t j_first, int64_t n) {
   enum { CACHE_LINE = 64 };
@@ -86,16 +104,16 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
       t.a = panels->a + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
       const char *next = j + nr < n && ahead < panel_bytes ? b + panel_bytes + ahead : b;
       const ws_scale *scale = k.first ? &first : &later;
-      ws_tile_work u = t;
-      if (p->second) u.a += panels->a_second, u.b += panels->b_second;
       if (ws_meets_edge(p->c.region, t.i, t.m, t.j, t.n)) {
-        ws_tile_in_region(p, ukr, WS_B_ROWS, &t, scale, p->second ? &u : NULL, &of_second);
+        run_on_edge(p, ukr, &t, panels, scale, &of_second);
         continue;
       }
       const int64_t k_half = ws_half_k(p, ukr, t.i, &k, k_first);
       run_tile(p, ukr, &t, k_half, scale, next);
       if (k_half == 0) ahead += t.k / 4 * CACHE_LINE;
-      if (p->second) run_tile(p, ukr, &u, 0, &of_second, next + panels->b_second);
+      if (!p->second) continue;
+      const ws_tile_work u = of_second_product(&t, panels);
+      run_tile(p, ukr, &u, 0, &of_second, next + panels->b_second);
     }
   }
 }
