@@ -85,10 +85,11 @@ static bool takes_whole_products(const ws_problem *p, double work, ws_plan *plan
 
 static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
 
-/* Both transposed, k short: panels of A are packed first, and then C is written in long runs. (Of TN, B's columns
- * would be read for each panel from as far away: a panel at a time, or packed, is better.) */
+/* A transposed, k short: panels of A are packed first, and then C is written in long runs. Of TN, B's columns are read again for each
+ * panel, which only a C from memory is worth (Zen 5, FP64: 1052 x 3159 x 7 packed 28 GF/s, so 56; 268 x 2557 x 13 102, 95). */
 static bool goes_by_columns(const ws_problem *p) {
-  return p->a.trans && p->b.trans && p->k <= SHORT_K && bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 2;
+  const double least = p->b.trans ? (double)ws_machine_get()->l2_bytes / 2 : (double)ws_machine_get()->l3_bytes / 4;
+  return p->a.trans && p->k <= SHORT_K && bytes_of_c(p) > least;
 }
 
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
