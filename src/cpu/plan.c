@@ -85,10 +85,17 @@ static bool takes_whole_products(const ws_problem *p, double work, ws_plan *plan
 
 static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
 
-/* Both transposed, k short: panels of A are packed first, and then C is written in long runs. (Of TN, B's columns
- * would be read for each panel from as far away: a panel at a time, or packed, is better.) */
+/* A transposed, k short: panels of A are packed first, and then C is written in long runs. Of TN, B's columns are read again for each
+ * panel, which only a C from memory is worth (Zen 5, FP64: 1052 x 3159 x 7 packed 28 GF/s, so 56; 268 x 2557 x 13 102, 95). */
 static bool goes_by_columns(const ws_problem *p) {
-  return p->a.trans && p->b.trans && p->k <= SHORT_K && bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 2;
+  const double least = p->b.trans ? (double)ws_machine_get()->l2_bytes / 2 : (double)ws_machine_get()->l3_bytes / 4;
+  return p->a.trans && p->k <= SHORT_K && bytes_of_c(p) > least;
+}
+
+/* For each thread, of parts of the long side that each copy the other operand: that takes as long as some lines. */
+static int64_t items_with_copies(const ws_problem *p, int n_threads) {
+  enum { LINES_OF_COPY = 64 };
+  return ws_max(1, ws_min(ITEMS_PER_THREAD, ws_max(p->m, p->n) / LINES_OF_COPY / n_threads));
 }
 
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
@@ -119,8 +126,9 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
   if (p->m <= tall && p->batch_count == 1) {
     /* One panel: cut by columns; into one strip each if A is too large to be read again for every
-     * strip. */
-    const int64_t most = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
+     * strip, and into few if it is packed for each. */
+    const int64_t items = a_bytes > l2_bytes ? 1 : plan->pack_a ? items_with_copies(p, plan->n_threads) : ITEMS_PER_THREAD;
+    const int64_t most = round_up(ws_ceil_div(p->n, plan->n_threads * items), row->nr);
     plan->bn = ws_ceil_div(p->n, ws_ceil_div(p->n, most)); /* no last strip of a column */
     return;
   }
@@ -149,11 +157,9 @@ static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_
   /* from far away in long runs; else both operands' blocks stay in L1 */
   plan->kc = k_block(p->k, (ws_is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
-  enum { LINES_OF_COPY = 64 };
   if (plan->n_threads > 1 && takes_whole_products(p, work, plan)) return;
-  const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY,
-                many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
-  const int64_t n_items = ws_dots_have_copies(p) ? ws_max(plan->n_threads, ws_min(most, many)) : many;
+  const int64_t items = ws_dots_have_copies(p) ? items_with_copies(p, plan->n_threads) : ITEMS_PER_THREAD;
+  const int64_t n_items = plan->n_threads == 1 ? 1 : plan->n_threads * items;
   if (p->m > p->n)
     plan->bm = round_up(ws_ceil_div(p->m, n_items), WS_DOTS_ROWS);
   else
