@@ -23,7 +23,7 @@ struct slice_extent {
 /* What a block takes at a time, of one operand. */
 struct slice_part {
   int64_t product, x; /* x: the first */
-  int chunk, chunk_k;
+  int chunk;
 };
 
 /* Calls body(operand, part) for what falls to this block, in all of its threads: of extent(operand). The second pass goes
@@ -40,8 +40,7 @@ __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, E
     for (; next < n_parts; next += n_workers()) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
       const int64_t group = at / n_chunks;
-      body(op, slice_part{group / n_groups, group % n_groups * (op.along_k ? WS_SLICE_LINES : WS_SLICE_X), int(at % n_chunks),
-                          of.chunk_k});
+      body(op, slice_part{group / n_groups, group % n_groups * (op.along_k ? WS_SLICE_LINES : WS_SLICE_X), int(at % n_chunks)});
     }
     next -= n_parts;
   }
@@ -338,10 +337,15 @@ constexpr int n_ahead = 4;
  * (ws_slices_are_gathered). */
 enum slice_choice { of_all_x, of_those_in_place, of_those_gathered };
 
+/* What a block takes of k. Gathered x are few, and are to keep many blocks busy. */
+__device__ __forceinline__ int chunk_k_of(const ws_slice_operand &op, slice_choice choice) {
+  return choice != of_those_gathered ? op.chunk_k : op.along_k ? 512 : 64;
+}
+
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
 __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at, slice_choice choice) {
-  const int lane = int(threadIdx.x) % 32;
-  const int64_t line = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * at.chunk_k, end = ws_min(first + at.chunk_k, op.n_k);
+  const int lane = int(threadIdx.x) % 32, chunk_k = SLICES == 3 ? chunk_k_of(op, choice) : op.chunk_k;
+  const int64_t line = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * chunk_k, end = ws_min(first + chunk_k, op.n_k);
   int64_t x = line;
   if (SLICES == 3 && choice == of_those_gathered) {
     const int32_t *const listed = op.listed + at.product * op.listed_pitch;
@@ -371,6 +375,7 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
 __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at, slice_choice choice) {
   constexpr int unit = COMPLEX ? 2 : 1;
+  const int chunk_k = SLICES == 3 ? chunk_k_of(op, choice) : op.chunk_k;
   __shared__ uint32_t most[2][WS_SLICE_X];
   __shared__ int32_t places[SLICES == 3 ? WS_SLICE_X : 1]; /* gathered: of these x */
   const bool is_gathered = SLICES == 3 && choice == of_those_gathered;
@@ -400,14 +405,14 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   const auto most_at = [&](int i) { return COMPLEX ? max(most_of(i & ~1), most_of(i | 1)) : most_of(i); };
   const bool is_told = t < WS_SLICE_X && at.x + t < n_x && !(COMPLEX && t % 2 != 0);
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale(op, at.product, at.x + t, most_at(t));
-  const int64_t n = n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * at.chunk_k, op.n_k);
+  const int64_t n = n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * chunk_k, op.n_k);
   const float *from = op.from + at.product * op.stride;
   if (n > 0 && is_needed) {
     float scale[4];
     bool fit[4] = {true, true, true, true};
 #pragma unroll
     for (int i = 0; i < 4; i++) scale[i] = power_of_two(ws_slice_exponent(most_at(x + i)));
-    const int64_t k_first = int64_t(at.chunk) * at.chunk_k + t / 32;
+    const int64_t k_first = int64_t(at.chunk) * chunk_k + t / 32;
     const slice_place place(op, at.product, SLICES, k_first, at.x + x);
     const auto load = [&](int64_t row, int64_t n_wanted, float(&four)[4]) {
       if constexpr (SLICES == 3)
@@ -472,10 +477,10 @@ __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
       if (args.operand[i].n_batch > 0) choices[i] = choice_of(args.operand[i], args.operand[1 - i]);
   const auto choice_for = [&](const ws_slice_operand &op) { return choices[&op == &args.operand[0] ? 0 : 1]; };
   const auto extent = [&](const ws_slice_operand &op) -> slice_extent {
-    if (!needs(op)) return {0, op.chunk_k};
-    if (choice_for(op) != of_those_gathered) return {op.n_x, op.chunk_k};
-    /* Few x are to keep many blocks busy. Of one product there are as many at most, and of a complex number two floats. */
-    return {ws_min(op.n_x, 2 * int64_t(op.state->n_needs_3)), op.along_k ? 512 : 64};
+    const slice_choice choice = choice_for(op);
+    /* of one product there are as many at most, and of a complex number two floats */
+    const int64_t n_x = choice == of_those_gathered ? ws_min(op.n_x, 2 * int64_t(op.state->n_needs_3)) : op.n_x;
+    return {needs(op) ? n_x : 0, chunk_k_of(op, choice)};
   };
   for_each_slice_part<true>(args, extent, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
