@@ -258,21 +258,35 @@ static void connect(ws_offload_job *job) {
   for (int i = 0; i < n && job->has_peers; i++) job->device[i].first_panel = i * job->plan.n_panels / n;
 }
 
-/* Of those that are open; one that has no room after all does nothing. false: none does anything. */
-static bool prepare(ws_offload_job *job, size_t room) {
+static bool prepare_in(ws_offload_job *job, size_t room) {
   if (!ws_offload_plan_cut(&job->plan, parts_of(job), job->n_devices, room)) {
     ws_fail(job->call->h, WSGEMM_ALLOC_FAILED, "warning: host matrices stay on the CPU: device %d has room for %zu bytes of them",
             job->device[0].ordinal, room);
     return false;
   }
-  const size_t n_cells = (size_t)job->plan.n_strips * (size_t)job->plan.n_panels;
-  job->state = calloc(n_cells * (size_t)job->plan.most_transfers, sizeof *job->state);
-  job->owner = calloc((size_t)job->plan.n_strips, sizeof *job->owner);
-  if (!job->state || !job->owner) return false;
   int n_ready = 0;
-  for (int i = 0; i < job->n_devices; i++) n_ready += ws_offload_device_prepare(&job->device[i]);
+  for (int i = 0; i < job->n_devices; i++) {
+    job->device[i].status = WSGEMM_SUCCESS;
+    n_ready += ws_offload_device_prepare(&job->device[i]);
+  }
   if (n_ready == job->n_devices) connect(job);
   return n_ready > 0;
+}
+
+/* Of those that are open; one that has no room after all does nothing. What is free may have become less, or lie in
+ * pieces: then with less. false: none does anything. */
+static bool prepare(ws_offload_job *job, size_t room) {
+  enum { MOST_ATTEMPTS = 4 };
+  bool is_ready = prepare_in(job, room);
+  for (int i = 1; i < MOST_ATTEMPTS && !is_ready && job->device[0].status == WSGEMM_ALLOC_FAILED; i++) {
+    if (room > job->plan.device_bytes) room = job->plan.device_bytes;
+    room -= room / MOST_ATTEMPTS;
+    is_ready = prepare_in(job, room);
+  }
+  const size_t n_cells = (size_t)job->plan.n_strips * (size_t)job->plan.n_panels;
+  if (is_ready) job->owner = calloc((size_t)job->plan.n_strips, sizeof *job->owner);
+  if (job->owner) job->state = calloc(n_cells * (size_t)job->plan.most_transfers, sizeof *job->state);
+  return job->state != NULL;
 }
 
 static wsgemm_status run_job(ws_offload_job *job, ws_device_set devices) {

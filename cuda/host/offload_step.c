@@ -443,12 +443,21 @@ static ws_step step(ws_offload_device *d) {
   return d->status || is_at_end ? WS_STEP_OVER : WS_STEP_NONE;
 }
 
+/* What a device that has failed has is not to be copied from it. */
+static void withdraw_panels(ws_offload_device *d) {
+  for (int panel = 0; panel < WS_MOST_PANELS; panel++) {
+    unsigned char own = (unsigned char)(d->idx + 1);
+    atomic_compare_exchange_strong(&d->job->holder[panel], &own, 0);
+  }
+}
+
 ws_step ws_offload_step(ws_offload_device *d) {
   ws_step what = WS_STEP_OVER;
   pthread_mutex_lock(&d->lock);
   if (!d->status && !failed(d, "context", ws_cuda.cuCtxPushCurrent(d->context))) {
     what = step(d);
     ws_device_leave(true);
+    if (d->status) withdraw_panels(d);
   }
   pthread_mutex_unlock(&d->lock);
   return what;

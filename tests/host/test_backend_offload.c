@@ -168,7 +168,7 @@ CHILD_CASE(several_devices) {
   for (int n_devices = 2; n_devices <= 3; n_devices++)
     for (int i = 0; i < 4; i++) {
       host_product p = product_of(i & 1, i & 2);
-      p.m = 9000, p.k = 2;
+      p.m = 5000, p.k = 2;
       check_product(&p, n_devices);
       for (int device = 0; device < n_devices; device++)
         CHECK(n_launches_on(device) > 0, "device %d of %d had nothing to do: %s", device, n_devices, wsgemm_last_error());
@@ -183,7 +183,7 @@ CHILD_CASE(peers) {
   begin(3);
   for (int i = 0; i < 8; i++) {
     host_product p = product_of(i & 1, i & 2);
-    p.m = 9000, p.n = 6100, p.k = 2;
+    p.m = 4100, p.n = 3100, p.k = 2;
     p.transb = i & 4 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
     fake.n_peer_copies = 0;
     check_product(&p, 3);
@@ -191,7 +191,7 @@ CHILD_CASE(peers) {
   }
   fake.has_no_peers = true, fake.n_peer_copies = 0;
   host_product p = product_of(true, 2);
-  p.m = 9000, p.k = 2;
+  p.m = 4100, p.k = 2;
   check_product(&p, 3);
   CHECK(fake.n_peer_copies == 0, "%d copies from device to device", fake.n_peer_copies);
 }
@@ -201,7 +201,7 @@ CHILD_CASE(eight_devices) {
   begin(8);
   for (int i = 0; i < 4; i++) {
     host_product p = product_of(i & 1, i & 2);
-    p.m = 12000, p.n = 2200, p.k = 2;
+    p.m = 12000, p.n = 1100, p.k = 2;
     check_product(&p, 8);
     int n_used = 0;
     for (int device = 0; device < 8; device++) n_used += n_launches_on(device) > 0;
@@ -232,15 +232,20 @@ static bool check_failing_call(const host_product *p, const double *expected, in
   return has_failed;
 }
 
-static void check_failures(int n_devices, bool is_pinned, double beta, int length, CUresult failure) {
+/* Of calls that fail alone each, or each step-th. */
+static void check_failures_by(int step, int n_devices, bool is_pinned, double beta, int length, CUresult failure) {
   host_product p = product_of(is_pinned, beta);
   p.k = 4, p.m = 2100, p.n = 2048;
   make(&p);
   double *expected = expected_of(&p);
   int nth = 1;
-  while (check_failing_call(&p, expected, n_devices, nth, length, failure)) nth += length > 1 ? 1 + nth / 24 : 1;
+  while (check_failing_call(&p, expected, n_devices, nth, length, failure)) nth += length > 1 ? 1 + nth / 24 : step;
   CHECK(nth > (length > 1 ? 30 : 60), "%d calls are few", nth);
   free(expected);
+}
+
+static void check_failures(int n_devices, bool is_pinned, double beta, int length, CUresult failure) {
+  check_failures_by(1, n_devices, is_pinned, beta, length, failure);
 }
 
 CHILD_CASE(a_call_fails) {
@@ -341,11 +346,21 @@ CHILD_CASE(little_is_free) {
   check_in_little_memory(1, 3000, 4000, 3, (size_t)48 << 20);
 }
 
+/* There is as much, but not in one piece. */
+CHILD_CASE(memory_in_pieces) {
+  (void)unused;
+  begin(1);
+  fake.device[0].room = (int64_t)24 << 20;
+  host_product p = product_of(false, 2);
+  check_product(&p, 1);
+  CHECK(fake.copies_bytes[0] > (size_t)10 << 20, "%zu bytes", fake.copies_bytes[0]);
+}
+
 CHILD_CASE(a_call_fails_in_little_memory) {
   (void)unused;
   setenv("WSGEMM_OFFLOAD_MEMORY", "6M", 1);
   begin(1);
-  check_failures(1, false, 3, 1, CUDA_ERROR_LAUNCH_FAILED);
+  check_failures_by(3, 1, false, 3, 1, CUDA_ERROR_LAUNCH_FAILED);
   check_failures(1, true, 0, 1 << 20, CUDA_ERROR_ECC_UNCORRECTABLE);
 }
 
@@ -592,6 +607,7 @@ static const struct check_case cases[] = {
     {"no_devices", no_devices},
     {"little_memory", little_memory},
     {"little_is_free", little_is_free},
+    {"memory_in_pieces", memory_in_pieces},
     {"a_call_fails_in_little_memory", a_call_fails_in_little_memory},
     {"a_device_vanishes_in_little_memory", a_device_vanishes_in_little_memory},
     {"batches", batches},
