@@ -67,6 +67,7 @@ static void set_steps(ws_small_operand *op, int n_threads) {
   const int n_threads_of_piece = n_threads / op->n_pieces;
   op->lines_apart = n_threads_of_piece < op->n_filled ? n_threads_of_piece : op->n_filled;
   op->matrices_apart = n_threads_of_piece / op->lines_apart;
+  op->by_pieces = ws_divisor_of(op->n_pieces), op->by_lines = ws_divisor_of(op->lines_apart);
 }
 
 /* ---- items --------------------------------------------------------------------------------------- */
@@ -115,6 +116,7 @@ ws_small_shape ws_small_args_of(const ws_problem *p, const ws_cuda_row *row, ws_
   set_steps(&args->a, n_threads), set_steps(&args->b, n_threads);
   args->by_vectors = !args->a.is_raw && !args->b.is_raw;
   args->tiles_m = (int)ws_ceil_div(p->m, row->bm), args->tiles_n = (int)ws_ceil_div(p->n, row->bn);
+  args->by_tiles = ws_divisor_of(args->tiles_m * args->tiles_n), args->by_tiles_m = ws_divisor_of(args->tiles_m);
   args->n_batch = (int32_t)p->batch_count, args->n_together = together;
   args->b_at = bytes_of(&args->a, together), args->stage = stage_bytes(args, together);
   args->gemm.grid.n_batch = p->batch_count;

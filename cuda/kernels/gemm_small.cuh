@@ -91,9 +91,10 @@ template <class Product> struct small_kernel {
 
   __device__ __forceinline__ void run() const {
     const small_load a(args.gemm.a, args.a), b(args.gemm.b, args.b);
-    const int tiles = args.tiles_m * args.tiles_n, owner = int(threadIdx.x) / Product::owner_threads, matrix = owner / tiles,
-              tile = owner % tiles;
-    const int row = tile % args.tiles_m, col = tile / args.tiles_m, n_items = int(args.gemm.sched.n_items);
+    const uint32_t owner = threadIdx.x / Product::owner_threads;
+    const int matrix = int(ws_divide(owner, &args.by_tiles)), tile = int(owner) - matrix * int(args.by_tiles.d);
+    const int col = int(ws_divide(uint32_t(tile), &args.by_tiles_m)), row = tile - col * args.tiles_m;
+    const int n_items = int(args.gemm.sched.n_items);
     const bool has_bulk = args.a.is_raw || args.b.is_raw;
     if (has_bulk) {
       if (threadIdx.x == 0) {

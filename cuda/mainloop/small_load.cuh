@@ -84,8 +84,8 @@ public:
   __device__ __forceinline__ small_load(const ws_operand &operand, const ws_small_operand &of_item)
       : op(of_item), data(static_cast<const char *>(operand.data)) {
     if (op.is_raw) return;
-    const int piece = int(threadIdx.x) % op.n_pieces, number = int(threadIdx.x) / op.n_pieces;
-    line = number % op.lines_apart, matrix = number / op.lines_apart;
+    const int number = int(ws_divide(threadIdx.x, &op.by_pieces)), piece = int(threadIdx.x) - number * op.n_pieces;
+    matrix = int(ws_divide(uint32_t(number), &op.by_lines)), line = number - matrix * op.lines_apart;
     if (matrix >= op.matrices_apart) matrix = 1 << 30;
     exists = piece * op.unit < op.line_bytes;
     to_first = piece * op.unit + line * op.pitch;

@@ -74,43 +74,75 @@ template <class Config> struct small_by_warp {
     }
   }
 
-  static __device__ __forceinline__ void store(const ws_small_args &args, const sums &sum, int64_t batch, int m_first,
-                                               int n_first) {
+  static __device__ __forceinline__ uint32_t packed(float first, float second) {
+    return std::is_same_v<typename Config::type, type_h> ? f16x2_of(first, second) : bf16x2_of(first, second);
+  }
+
+  /* alpha * sum of C of the operands' type, columns aligned: lanes side by side exchange halves, so that each has four rows, and the
+   * four of a column 32 bytes of it. */
+  static __device__ __forceinline__ void store_fours(const ws_small_args &args, const sums &sum, int batch, int m_first,
+                                                     int n_first) {
+    const ws_gemm_args &g = args.gemm;
+    const float alpha = g.alpha.s[0];
+    const int m = int(g.m), n = int(g.n), t = int(threadIdx.x) % 4, row = m_first + t / 2 * 4 + t % 2 * 8;
+    int column = n_first + int(threadIdx.x) % 32 / 4;
+    uint16_t *line = static_cast<uint16_t *>(g.c) + (batch * g.stride_c + column * g.ldc + row);
+#pragma unroll
+    for (int i = 0; i < 2 * n_p; i++, column += 8, line += 8 * g.ldc)
+#pragma unroll
+      for (int j = 0; j < n_q; j += 2) {
+        const float(&low)[4] = sum[i / 2][j], (&high)[4] = sum[i / 2][j + 1];
+        const int e = i % 2 * 2;
+        const uint32_t first = packed(alpha * low[e], alpha * low[e + 1]), second = packed(alpha * high[e], alpha * high[e + 1]);
+        const uint32_t other = __shfl_xor_sync(~0u, t % 2 ? first : second, 1);
+        const uint2 four = t % 2 ? make_uint2(other, second) : make_uint2(first, other);
+        const int n_left = column < n ? m - (row + 8 * j) : 0;
+        if (n_left >= 4) {
+          *reinterpret_cast<uint2 *>(line + 8 * j) = four;
+        } else {
+          if (n_left > 0) line[8 * j] = uint16_t(four.x);
+          if (n_left > 1) line[8 * j + 1] = uint16_t(four.x >> 16);
+          if (n_left > 2) line[8 * j + 2] = uint16_t(four.y);
+        }
+      }
+  }
+
+  /* Of any C. */
+  static __device__ __forceinline__ void store_any(const ws_small_args &args, const sums &sum, int batch, int m_first,
+                                                   int n_first) {
     const ws_gemm_args &args_c = args.gemm;
     const scaling<Config> scale(args_c);
     const half_c c = c_of<Config>(args_c) + batch * args_c.stride_c;
     const int m = int(args_c.m), n = int(args_c.n), g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
 #pragma unroll
-    for (int i = 0; i < n_p; i++)
+    for (int i = 0; i < 2 * n_p; i++) {
+      const int column = n_first + 8 * i + g;
+      if (column >= n) break;
+      const half_c line = c + column * args_c.ldc;
 #pragma unroll
-      for (int half = 0; half < 2; half++) {
-        const int column = n_first + 16 * i + 8 * half + g;
-        if (column >= n) continue;
-        const half_c line = c + column * args_c.ldc;
+      for (int j = 0; j < n_q; j++) {
+        const int row = m_first + 8 * j + 2 * t;
+        const half_c at = line + row;
 #pragma unroll
-        for (int j = 0; j < n_q; j++) {
-          const int row = m_first + 8 * j + 2 * t;
-          const half_c at = line + row;
-          if (args_c.c_vectors && scale.beta_zero && row + 1 < m) {
-            at.store_two({scale.alpha_re * sum[i][j][2 * half], scale.alpha_re * sum[i][j][2 * half + 1]});
-            continue;
-          }
-#pragma unroll
-          for (int e = 0; e < 2; e++)
-            if (row + e < m) (at + e).store(scale(sum[i][j][2 * half + e], scale.beta_zero ? 0 : (at + e).load()));
-        }
+        for (int e = 0; e < 2; e++)
+          if (row + e < m) (at + e).store(scale(sum[i / 2][j][i % 2 * 2 + e], scale.beta_zero ? 0 : (at + e).load()));
       }
+    }
   }
 
   static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col,
-                                             int64_t batch) {
+                                             int batch) {
     const int m_first = row * Config::tm, n_first = col * Config::tn;
     sums sum = {};
     if (args.by_vectors)
       multiply<false>(args, a, b, m_first, n_first, sum);
     else
       multiply<true>(args, a, b, m_first, n_first, sum);
-    store(args, sum, batch, m_first, n_first);
+    constexpr int own_type = std::is_same_v<typename Config::type, type_h> ? WS_HALF_C_F16 : WS_HALF_C_BF16;
+    if (args.gemm.c_vectors && args.gemm.beta_zero && args.gemm.type_c == own_type)
+      store_fours(args, sum, batch, m_first, n_first);
+    else
+      store_any(args, sum, batch, m_first, n_first);
   }
 };
 

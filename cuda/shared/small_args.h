@@ -16,7 +16,8 @@ typedef struct ws_small_operand {
   int32_t n_pieces, n_filled;  /* pieces of a line, lines of a matrix: with zeros beyond those that exist */
   /* the threads' lines are so far apart, in as many matrices as threads are left for */
   int32_t lines_apart, matrices_apart;
-  int32_t pitch, matrix; /* bytes from line to line, from matrix to matrix, in shared memory */
+  ws_divisor by_pieces, by_lines; /* n_pieces, lines_apart */
+  int32_t pitch, matrix;          /* bytes from line to line, from matrix to matrix, in shared memory */
 } ws_small_operand;
 
 typedef struct ws_small_args {
@@ -24,7 +25,8 @@ typedef struct ws_small_args {
   ws_small_operand a, b;
   int32_t n_batch, n_together; /* matrices; of an item */
   int32_t tiles_m, tiles_n;    /* of a matrix, each a thread's or a warp's */
-  int32_t b_at, stage;         /* bytes: where B's are, and from stage to stage */
-  int32_t by_vectors;          /* neither operand is raw: read by 16 bytes, or of 16-bit elements by 8 */
+  ws_divisor by_tiles, by_tiles_m;
+  int32_t b_at, stage; /* bytes: where B's are, and from stage to stage */
+  int32_t by_vectors;  /* neither operand is raw: read by 16 bytes, or of 16-bit elements by 8 */
 } ws_small_args;
 #endif
