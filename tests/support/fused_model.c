@@ -34,6 +34,20 @@ bool fused_model_stands_for(int64_t k, const float *x) {
   return true;
 }
 
+/* A block of 32 k, of which n exist, of rows tf32w2: the sum that is added in FP32. */
+static float block_in_one_sum(int n, const float *r, const float *s) {
+  const int step = tensor_core_step_k(TENSOR_TF32);
+  float high_r[BLOCK_K] = {0}, high_s[BLOCK_K] = {0}, low_r[BLOCK_K] = {0}, low_s[BLOCK_K] = {0}, sum = 0;
+  for (int p = 0; p < n; p++) {
+    high_r[p] = nearest_tf32(r[p]), high_s[p] = nearest_tf32(s[p]);
+    low_r[p] = cut_to_tf32(r[p] - high_r[p]), low_s[p] = cut_to_tf32(s[p] - high_s[p]);
+  }
+  for (int p = 0; p < BLOCK_K; p += step) sum = tensor_core_step(TENSOR_TF32, BITS, step, low_r + p, high_s + p, sum);
+  for (int p = 0; p < BLOCK_K; p += step) sum = tensor_core_step(TENSOR_TF32, BITS, step, high_r + p, low_s + p, sum);
+  for (int p = 0; p < BLOCK_K; p += step) sum = tensor_core_step(TENSOR_TF32, BITS, step, high_r + p, high_s + p, sum);
+  return sum;
+}
+
 /* A block of 32 k: adds to both sums. */
 static void add_block(fused_cross cross, int n, const float *r, const float *s, float *total, float *low) {
   float high_r[BLOCK_K] = {0}, high_s[BLOCK_K] = {0}, low_r[BLOCK_K] = {0}, low_s[BLOCK_K] = {0};
@@ -66,7 +80,10 @@ float fused_model_dot(fused_cross cross, int64_t k, int n_parts, const float *r,
     float total = 0, low = 0;
     for (int64_t b = n_blocks * part / n_parts; b < n_blocks * (part + 1) / n_parts; b++) {
       const int64_t first = b * BLOCK_K, n = k - first < BLOCK_K ? k - first : BLOCK_K;
-      add_block(cross, (int)n, r + first, s + first, &total, &low);
+      if (cross == FUSED_IN_ONE_SUM)
+        total += block_in_one_sum((int)n, r + first, s + first);
+      else
+        add_block(cross, (int)n, r + first, s + first, &total, &low);
     }
     total += low;
     sum = n_parts == 1 ? total : sum + total;
