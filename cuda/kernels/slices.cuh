@@ -14,10 +14,10 @@
 
 namespace ws {
 
-/* How much of an operand is to be done: so many x, in chunks of so many k. */
+/* How much of an operand is to be done: so many x, in so many chunks of k. */
 struct slice_extent {
   int64_t n_x;
-  int chunk_k;
+  int n_chunks;
 };
 
 /* What a block takes at a time, of one operand. */
@@ -35,12 +35,12 @@ __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, E
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
     const slice_extent of = op.n_batch > 0 ? extent(op) : slice_extent{0, 1};
-    const int64_t n_groups = ws_slice_groups(of.n_x, op.along_k), n_chunks = ws_ceil_div(op.n_k, of.chunk_k),
-                  n_parts = op.n_batch * n_groups * n_chunks;
+    const int64_t n_groups = ws_slice_groups(of.n_x, op.along_k), n_parts = op.n_batch * n_groups * of.n_chunks;
     for (; next < n_parts; next += n_workers()) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
-      const int64_t group = at / n_chunks;
-      body(op, slice_part{group / n_groups, group % n_groups * (op.along_k ? WS_SLICE_LINES : WS_SLICE_X), int(at % n_chunks)});
+      const int64_t group = at / of.n_chunks;
+      body(op,
+           slice_part{group / n_groups, group % n_groups * (op.along_k ? WS_SLICE_LINES : WS_SLICE_X), int(at % of.n_chunks)});
     }
     next -= n_parts;
   }
@@ -169,7 +169,7 @@ template <bool STRUCTURED = false, bool COMPLEX = false> __device__ __forceinlin
   const auto is_new = [](const ws_slice_operand &op) { return !op.is_again && !op.is_packed; };
   for (const ws_slice_operand &op : args.operand)
     if (op.n_batch > 0 && is_new(op)) clear_marks(op);
-  const auto extent = [&](const ws_slice_operand &op) { return slice_extent{is_new(op) ? op.n_x : 0, op.chunk_k}; };
+  const auto extent = [&](const ws_slice_operand &op) { return slice_extent{is_new(op) ? op.n_x : 0, op.n_chunks}; };
   for_each_slice_part<false>(args, extent, [](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       maxima_along_k<STRUCTURED, COMPLEX>(op, at);
@@ -183,8 +183,9 @@ template <bool STRUCTURED = false, bool COMPLEX = false> __device__ __forceinlin
 __device__ __forceinline__ bool is_finite_magnitude(uint32_t bits) { return bits < 0x7f800000; }
 
 /* Calls body(row) for each x that the units are given of one in memory. */
-template <class Body> __device__ __forceinline__ void for_each_given(const ws_slice_operand &op, int64_t x, Body body) {
-  if (op.form == WS_SLICE_REALS) return body(x);
+template <bool COMPLEX, class Body>
+__device__ __forceinline__ void for_each_given(const ws_slice_operand &op, int64_t x, Body body) {
+  if (!COMPLEX || op.form == WS_SLICE_REALS) return body(x);
   const int64_t number = op.along_k ? x : x / 2;
   if (op.form == WS_SLICE_COMPLEX_B) return body(number);
   body(2 * number), body(2 * number + 1);
@@ -206,21 +207,21 @@ __device__ __forceinline__ bool is_any_needed(const ws_slice_operand &op, int64_
 }
 
 /* One more, of what the units are given. */
-__device__ __forceinline__ void list_one(const ws_slice_operand &op, int64_t product, int64_t given) {
-  const bool is_pair = op.form == WS_SLICE_COMPLEX_A;
+template <bool COMPLEX> __device__ __forceinline__ void list_one(const ws_slice_operand &op, int64_t product, int64_t given) {
+  const bool is_pair = COMPLEX && op.form == WS_SLICE_COMPLEX_A;
   if (!op.listed || (is_pair && given % 2 != 0)) return;
   int32_t *const listed = op.listed + product * op.listed_pitch;
   listed[1 + atomicAdd(listed, 1)] = int32_t(is_pair ? given / 2 : given);
 }
 
 /* One x of a product; every thread may say so. */
-__device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product, int64_t x, int marks) {
-  for_each_given(op, x, [&](int64_t given) {
+template <bool COMPLEX> __device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product, int64_t x, int marks) {
+  for_each_given<COMPLEX>(op, x, [&](int64_t given) {
     const int before = atomicOr(op.scales + product * op.scales_pitch + given, marks);
     if (marks & ~before & WS_SCALE_NEEDS_3) {
       atomicAdd(&op.state->n_needs_3, 1);
       op.groups[product * op.groups_pitch + given / WS_SLICE_GROUP] = 1;
-      list_one(op, product, given);
+      list_one<COMPLEX>(op, product, given);
     }
     if (marks & ~before & WS_SCALE_NEEDS_FP32) atomicAdd(&op.state->n_needs_fp32, 1);
   });
@@ -231,12 +232,13 @@ constexpr int fp32_marks = WS_SCALE_NEEDS_3 | WS_SCALE_NEEDS_FP32;
 template <int SLICES> constexpr int marks_of = SLICES == 2 ? int(WS_SCALE_NEEDS_3) : fp32_marks;
 
 /* By one thread for each x of an operand, in the first of its passes that split. */
+template <bool COMPLEX>
 __device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t product, int64_t x, uint32_t most) {
-  for_each_given(op, x, [&](int64_t given) { /* others may be marking it */
-                                             atomicAdd(op.scales + product * op.scales_pitch + given,
-                                                       WS_SCALE_BIAS - ws_slice_exponent(most));
+  for_each_given<COMPLEX>(op, x, [&](int64_t given) { /* others may be marking it */
+                                                      atomicAdd(op.scales + product * op.scales_pitch + given,
+                                                                WS_SCALE_BIAS - ws_slice_exponent(most));
   });
-  if (!is_finite_magnitude(most)) mark(op, product, x, fp32_marks);
+  if (!is_finite_magnitude(most)) mark<COMPLEX>(op, product, x, fp32_marks);
 }
 
 /* Two numbers as 16 bits each, the first in the lower half, and these as floats again. */
@@ -356,7 +358,7 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
   const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.maxima_pitch + x] : 0;
   const uint32_t most = __reduce_max_sync(~0u, of_chunk);
   const float factor = power_of_two(ws_slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
-  if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale(op, at.product, x, most);
+  if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale<COMPLEX>(op, at.product, x, most);
   const float *from = op.from + at.product * op.stride;
   const slice_place place(op, at.product, SLICES, line, 0);
   bool fit[4] = {true, true, true, true};
@@ -369,7 +371,7 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
     for (int a = 0; a < n_ahead; a++)
       if (k + a * 128 < end) split_four<SLICES, COMPLEX>(place, k + a * 128, four[a], scale, fit);
   }
-  if (!(fit[0] & fit[1] & fit[2] & fit[3])) mark(op, at.product, x, marks_of<SLICES>);
+  if (!(fit[0] & fit[1] & fit[2] & fit[3])) mark<COMPLEX>(op, at.product, x, marks_of<SLICES>);
 }
 
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
@@ -404,7 +406,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   /* Of a complex number the larger of its parts. */
   const auto most_at = [&](int i) { return COMPLEX ? max(most_of(i & ~1), most_of(i | 1)) : most_of(i); };
   const bool is_told = t < WS_SLICE_X && at.x + t < n_x && !(COMPLEX && t % 2 != 0);
-  if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale(op, at.product, at.x + t, most_at(t));
+  if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale<COMPLEX>(op, at.product, at.x + t, most_at(t));
   const int64_t n = n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * chunk_k, op.n_k);
   const float *from = op.from + at.product * op.stride;
   if (n > 0 && is_needed) {
@@ -435,7 +437,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-      if (!fit[i]) mark(op, at.product, is_gathered ? places[SLICES == 3 ? x + i : 0] : at.x + x + i, marks_of<SLICES>);
+      if (!fit[i]) mark<COMPLEX>(op, at.product, is_gathered ? places[SLICES == 3 ? x + i : 0] : at.x + x + i, marks_of<SLICES>);
   }
   __syncthreads();
 }
@@ -475,12 +477,14 @@ __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
   if constexpr (SLICES == 3)
     for (int i = 0; i < 2; i++)
       if (args.operand[i].n_batch > 0) choices[i] = choice_of(args.operand[i], args.operand[1 - i]);
-  const auto choice_for = [&](const ws_slice_operand &op) { return choices[&op == &args.operand[0] ? 0 : 1]; };
+  const auto choice_for = [&](const ws_slice_operand &op) {
+    return SLICES < 3 ? of_all_x : choices[&op == &args.operand[0] ? 0 : 1];
+  };
   const auto extent = [&](const ws_slice_operand &op) -> slice_extent {
     const slice_choice choice = choice_for(op);
     /* of one product there are as many at most, and of a complex number two floats */
     const int64_t n_x = choice == of_those_gathered ? ws_min(op.n_x, 2 * int64_t(op.state->n_needs_3)) : op.n_x;
-    return {needs(op) ? n_x : 0, chunk_k_of(op, choice)};
+    return {needs(op) ? n_x : 0, choice == of_those_gathered ? int(ws_ceil_div(op.n_k, chunk_k_of(op, choice))) : op.n_chunks};
   };
   for_each_slice_part<true>(args, extent, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)

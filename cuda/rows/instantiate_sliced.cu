@@ -32,10 +32,11 @@ extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 4) maxima(const _
 extern "C" __device__ unsigned long long ws_n_fallback_ever;
 extern "C" __device__ unsigned long long ws_n_fallback_ever = 0;
 
-#define WS_SLICES_KERNEL(t, n)                                                           \
-  extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 4 - WS_SLICED_UNIT_##t) \
-      t##slices_##n(const __grid_constant__ ws_slice_args args) {                        \
-    ws::split_slices<n, WS_SLICED_UNIT_##t == 2>(args);                                  \
+/* Three slices are made of few x, and need registers for finding them. */
+#define WS_SLICES_KERNEL(t, n)                                                                          \
+  extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, (n) == 3 ? 2 : 4 - WS_SLICED_UNIT_##t) \
+      t##slices_##n(const __grid_constant__ ws_slice_args args) {                                       \
+    ws::split_slices<n, WS_SLICED_UNIT_##t == 2>(args);                                                 \
   }
 #define WS_KERNELS_OF_SLICES(t)                                                                                           \
   WS_SLICES_KERNEL(t, 1)                                                                                                  \
