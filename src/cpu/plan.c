@@ -106,9 +106,11 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
   /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->pack_a = p->a.trans;
-  plan->by_columns = plan->pack_a ? goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
-  /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
-  plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
+  /* C from memory in long runs, asked for ahead; from L3 both cost more than they bring, as A is read again for each strip (Zen 5, FP64:
+   * 1667 x 100 x 5 58 GF/s to 70 without, 300 x 2500 x 9 80 to 98; 1052 x 3159 x 7 47 to 23) */
+  const bool is_from_memory = c_bytes > (double)ws_machine_get()->l3_bytes / 4;
+  plan->by_columns = plan->pack_a ? goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && is_from_memory;
+  plan->asks_for_c = plan->by_columns && is_from_memory;
   plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   work = work_of_batch(p, row, work);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
