@@ -360,7 +360,7 @@ def test_labels_are_the_fields_words(results, needs_matplotlib):
             if picture.fits(device) and device.records(*picture.suites):
                 for figure in figures_of(picture, device):
                     words.setdefault((picture.name, device.name), []).extend(words_of(figure))
-    assert len(words) == 13
+    assert len(words) == 14
     for where, texts in words.items():
         for private in ("their time", "over ours", "ours or", "multiprocessor", "time over"):
             assert not [text for text in texts if private in text], where
