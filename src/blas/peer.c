@@ -193,7 +193,7 @@ static const char *suffix_of(const char *name) {
 
 /* OpenBLAS puts its suffix behind CBLAS's names, too: cblas_daxpy64_. */
 static void *function64(const char *name, const char *suffix) {
-  char plain[32], with_suffix[32];
+  char plain[32], with_suffix[sizeof plain + 3];
   pthread_once(&once64, find_peer64);
   if (!peer64) return NULL;
   snprintf(plain, sizeof plain, "%.*s", (int)(suffix - name), name);
