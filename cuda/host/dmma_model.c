@@ -185,8 +185,7 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
 
 /* Of `each` blocks beside each other on an SM. */
 static double round_us(const ws_dmma_terms *t, const item_times *item, const ws_cuda_row *row, double each) {
-  const double warps = each * (row->n_threads - WS_DMMA_PRODUCERS) / 32,
-               speed = warps > WARPS_ALONE ? 1 : t->alone;
+  const double warps = each * (row->n_threads - WS_DMMA_PRODUCERS) / 32, speed = warps > WARPS_ALONE ? 1 : t->alone;
   const double stage_us = fmax(fmax(each * item->products_us / speed, each * item->copies_us), item->pipeline_us);
   return each == 0 ? 0 : item->n_stages * stage_us + each * item->end_us + t->item_us;
 }

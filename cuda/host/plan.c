@@ -323,13 +323,23 @@ static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
     ws_numerics numerics[N_FAMILIES];
   } orders[] = {
       {1, 1, {WS_ORDER(DMMA, G1), WS_ORDER(TF32X1, G1), WS_ORDER(TF32X2, G1), WS_ORDER(TF32W2, G1), WS_NUMERICS_CHAIN}},
-      {1, 2, {WS_ORDER(DMMA, G1_K2), WS_ORDER(TF32X1, G1_K2), WS_ORDER(TF32X2, G1_K2), WS_ORDER(TF32W2, G1_K2), WS_NUMERICS_CHAIN}},
-      {1, 4, {WS_ORDER(DMMA, G1_K4), WS_ORDER(TF32X1, G1_K4), WS_ORDER(TF32X2, G1_K4), WS_ORDER(TF32W2, G1_K4), WS_NUMERICS_CHAIN}},
-      {1, 8, {WS_ORDER(DMMA, G1_K8), WS_ORDER(TF32X1, G1_K8), WS_ORDER(TF32X2, G1_K8), WS_ORDER(TF32W2, G1_K8), WS_NUMERICS_CHAIN}},
+      {1,
+       2,
+       {WS_ORDER(DMMA, G1_K2), WS_ORDER(TF32X1, G1_K2), WS_ORDER(TF32X2, G1_K2), WS_ORDER(TF32W2, G1_K2), WS_NUMERICS_CHAIN}},
+      {1,
+       4,
+       {WS_ORDER(DMMA, G1_K4), WS_ORDER(TF32X1, G1_K4), WS_ORDER(TF32X2, G1_K4), WS_ORDER(TF32W2, G1_K4), WS_NUMERICS_CHAIN}},
+      {1,
+       8,
+       {WS_ORDER(DMMA, G1_K8), WS_ORDER(TF32X1, G1_K8), WS_ORDER(TF32X2, G1_K8), WS_ORDER(TF32W2, G1_K8), WS_NUMERICS_CHAIN}},
       {2, 1, {WS_ORDER(DMMA, G2), WS_ORDER(TF32X1, G2), WS_ORDER(TF32X2, G2), WS_ORDER(TF32W2, G2), WS_ORDER(FFMA, G2)}},
       {2, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G2_K2)}},
-      {2, 4, {WS_ORDER(DMMA, G2_K4), WS_ORDER(TF32X1, G2_K4), WS_ORDER(TF32X2, G2_K4), WS_ORDER(TF32W2, G2_K4), WS_ORDER(FFMA, G2_K4)}},
-      {2, 8, {WS_ORDER(DMMA, G2_K8), WS_ORDER(TF32X1, G2_K8), WS_ORDER(TF32X2, G2_K8), WS_ORDER(TF32W2, G2_K8), WS_ORDER(FFMA, G2_K8)}},
+      {2,
+       4,
+       {WS_ORDER(DMMA, G2_K4), WS_ORDER(TF32X1, G2_K4), WS_ORDER(TF32X2, G2_K4), WS_ORDER(TF32W2, G2_K4), WS_ORDER(FFMA, G2_K4)}},
+      {2,
+       8,
+       {WS_ORDER(DMMA, G2_K8), WS_ORDER(TF32X1, G2_K8), WS_ORDER(TF32X2, G2_K8), WS_ORDER(TF32W2, G2_K8), WS_ORDER(FFMA, G2_K8)}},
       {4, 1, {WS_ORDER(DMMA, G4), WS_ORDER(TF32X1, G4), WS_ORDER(TF32X2, G4), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4)}},
       {4, 2, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K2), WS_ORDER(TF32X2, G4_K2), WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN}},
       {4, 4, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K4), WS_ORDER(TF32X2, G4_K4), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4_K4)}},
@@ -340,7 +350,9 @@ static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
   const bool is_wgmma_of_two = row->slice_places > 0 && row->n_slices > 1;
-  return orders[i].numerics[row->kind == WS_ROW_DMMA && row->type == WSGEMM_F32 ? FFMA : is_wgmma_of_two ? TF32W2 : row->n_slices];
+  return orders[i].numerics[row->kind == WS_ROW_DMMA && row->type == WSGEMM_F32 ? FFMA
+                            : is_wgmma_of_two                                   ? TF32W2
+                                                                                : row->n_slices];
 }
 
 /* The same; every row's are in the table. */

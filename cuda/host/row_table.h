@@ -35,7 +35,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                      \
    0,                                                                                      \
    0,                                                                                      \
-   0,\
+   0,                                                                                      \
    rate},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                                     \
   {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                                                                 \
@@ -64,7 +64,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                                                         \
    WS_WGMMA_ONCE_##cluster,                                                                                                   \
    0,                                                                                                                         \
-   0,\
+   0,                                                                                                                         \
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
@@ -91,13 +91,13 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                        \
    0,                                                                                        \
    0,                                                                                        \
-   0,\
+   0,                                                                                        \
    rate},
 /* Of gemm_direct.cuh: direct and flat ones. */
 #define WS_CUDA_MMA_SYNC_ROW(name, family, t, bm, bn, bk, stages, threads, shared_bytes, k_groups, blocks, cluster, is_flat, \
                              rate)                                                                                           \
-  {name,    family, WS_TYPE_##t, bm,      bn, bk, 1, stages,   threads, shared_bytes, blocks, 0, WS_ROW_DIRECT, 0,           \
-   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      0, rate},
+  {name,    family, WS_TYPE_##t, bm,      bn, bk, 1, stages,   threads, shared_bytes, blocks, 0,   WS_ROW_DIRECT, 0,         \
+   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      0,      rate},
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                           \
   WS_CUDA_MMA_SYNC_ROW(#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster, "direct", t, bm, bn, WS_DIRECT_BK, stages, \
                        WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages), k_groups,  \
@@ -132,7 +132,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    k_groups,                                                                                                     \
    0,                                                                                                            \
    0,                                                                                                            \
-   0,\
+   0,                                                                                                            \
    rate},
 #define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                            \
   WS_CUDA_PARTS_ROW("dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t), WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), \
@@ -165,7 +165,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    k_groups,                                                                                 \
    0,                                                                                        \
    0,                                                                                        \
-   0,\
+   0,                                                                                        \
    rate},
 #define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate) \
   {#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                      \

@@ -69,8 +69,8 @@ template <class Config> struct tf32_kernel {
 
   /* Of the constants those that are wanted later: each of their lines may have to come from memory. */
   __device__ __forceinline__ void bring_arguments() const {
-    asm volatile("" ::"l"(args.a.data), "l"(args.b.data), "l"(args.c), "l"(args.ldc), "r"(args.region.region), "r"(args.triangular),
-                 "f"(args.beta.s[0]), "r"(args.c_vectors), "r"(args.epilogue.is_any));
+    asm volatile("" ::"l"(args.a.data), "l"(args.b.data), "l"(args.c), "l"(args.ldc), "r"(args.region.region),
+                 "r"(args.triangular), "f"(args.beta.s[0]), "r"(args.c_vectors), "r"(args.epilogue.is_any));
   }
 
   /* ws_tile_at_32 of COARSE_FACTOR 1, which leaves out the divisions by one: they are a tenth of the time of a small product. */
@@ -372,7 +372,8 @@ template <class Config> struct tf32_kernel {
     float *c = static_cast<float *>(args.c) + at.batch * args.stride_c + (at.n + warp) * args.ldc + at.m;
     uint32_t from = sums_of(0) + uint32_t(warp * Config::sum_pitch * 4);
 #pragma unroll 2
-    for (int j = warp; j < n_j; j += Config::n_warps, c += Config::n_warps * args.ldc, from += Config::n_warps * Config::sum_pitch * 4) {
+    for (int j = warp; j < n_j;
+         j += Config::n_warps, c += Config::n_warps * args.ldc, from += Config::n_warps * Config::sum_pitch * 4) {
       const int first = lane - (int(reinterpret_cast<uintptr_t>(c) >> 2) & 31);
 #pragma unroll
       for (int r = 0; r < Config::bm + 31; r += 32) {

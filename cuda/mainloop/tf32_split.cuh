@@ -40,13 +40,16 @@ template <class Config> struct tf32_splitter {
   /* All that this warp has of a k block: 8 pieces of 4 k of its x, all the warps' x_of_warp apart. */
   __device__ __forceinline__ void split(uint32_t stage, uint32_t slices) const {
     /* warps_x warps share an x's pieces, n_pieces at a time */
-    constexpr int n_blocks = Config::bn / x_of_warp, n_pieces = Config::b_k ? 8 : 4 < 2 * n_blocks ? 4 : 2 * n_blocks,
+    constexpr int n_blocks = Config::bn / x_of_warp,
+                  n_pieces = Config::b_k        ? 8
+                             : 4 < 2 * n_blocks ? 4
+                                                : 2 * n_blocks,
                   warps_x = 8 / n_pieces;
     const int piece = warp() % warps_x * n_pieces;
 #pragma unroll 1
     for (int block = warp() / warps_x; block < n_blocks; block += n_warps / warps_x) {
-      const uint32_t source = stage + uint32_t(block * x_of_warp) * (Config::b_k ? 4 * pitch : 4) +
-                              uint32_t(piece) * (Config::b_k ? 16 : 16 * pitch);
+      const uint32_t source =
+          stage + uint32_t(block * x_of_warp) * (Config::b_k ? 4 * pitch : 4) + uint32_t(piece) * (Config::b_k ? 16 : 16 * pitch);
       const uint32_t line = slices + to + uint32_t(block * x_of_warp * 128);
       uint32_t y[n_pieces][e_of_lane], least = ~0u;
 #pragma unroll

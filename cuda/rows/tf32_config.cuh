@@ -43,7 +43,8 @@ struct tf32_config {
 };
 
 /* The same of a row by wgmma: a warp sums 16 x bn, A comes from registers, B as slices in PLACES. */
-template <class Type, int SLICES, int BM, int BN, int K_GROUPS, int STAGES, int PLACES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
+template <class Type, int SLICES, int BM, int BN, int K_GROUPS, int STAGES, int PLACES, int BLOCKS, int CLUSTER, bool A_K,
+          bool B_K>
 struct tf32w_config {
   using type = Type;
   using real = typename Type::real;
@@ -69,7 +70,8 @@ struct tf32w_config {
 
   static_assert(BM % 64 == 0 && BN % 32 == 0, "a warpgroup's part is whole pieces");
   static_assert(BM <= 128 && BN <= 128, "a line for each producer");
-  static_assert(STAGES >= 2 && PLACES >= 2 && (STAGES + PLACES) * 16 <= WS_TF32_BARRIER_BYTES, "one is filled while another is used");
+  static_assert(STAGES >= 2 && PLACES >= 2 && (STAGES + PLACES) * 16 <= WS_TF32_BARRIER_BYTES,
+                "one is filled while another is used");
   static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };

@@ -9,7 +9,7 @@
 #define WS_TF32_LINE 32 /* floats */
 #define WS_TF32_BK(unit) (WS_TF32_LINE / (unit))
 #define WS_TF32_STEP(unit) (8 / (unit))
-#define WS_TF32_LEAST_K 24 /* shorter sums have no proof (docs/numerics.md) */
+#define WS_TF32_LEAST_K 24  /* shorter sums have no proof (docs/numerics.md) */
 #define WS_TF32W_LEAST_K 40 /* likewise, by wgmma of two slices */
 #define WS_TF32_WARPS(bm, bn, wm, wn, k_groups) ((bm) * (bn) / ((wm) * (wn)) * (k_groups))
 #define WS_TF32_THREADS(bm, bn, wm, wn, k_groups) (WS_TF32_WARPS(bm, bn, wm, wn, k_groups) * 32 + WS_TF32_PRODUCERS)
@@ -35,7 +35,7 @@
 /* Rows by wgmma: consumers have 16 rows a warp, and B's slices stand before the stages, in places of their own. */
 #define WS_TF32_SPLITTERS 128
 #define WS_TF32W_THREADS(bm, k_groups) ((bm)*2 * (k_groups) + WS_TF32_PRODUCERS + WS_TF32_SPLITTERS)
-#define WS_TF32W_BODY_BYTES(slices, bm, bn, k_groups, stages, places)                                                   \
+#define WS_TF32W_BODY_BYTES(slices, bm, bn, k_groups, stages, places)                                                          \
   WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(1, bm, bn, k_groups) + (places) * (k_groups) * (slices) * (bn)*WS_TF32_LINE * 4, \
                  WS_TF32_SUM_BYTES(1, bm, bn, k_groups))
 #define WS_TF32W_SHARED_BYTES(slices, bm, bn, k_groups, stages, places) \

@@ -106,9 +106,20 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
    "k" #cluster,                                                                             \
    false,                                                                                    \
    false},
-#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate)                                  \
-  {"cuda", "tf32w" #slices, #t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0], bm,    bn,   32, \
-   1,      stages,          256 + 128 * (k_groups) * (bm) / 64,                                   "k" #cluster, false, false},
+#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate) \
+  {"cuda",                                                                                    \
+   "tf32w" #slices,                                                                           \
+   #t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                      \
+   #t[0],                                                                                     \
+   bm,                                                                                        \
+   bn,                                                                                        \
+   32,                                                                                        \
+   1,                                                                                         \
+   stages,                                                                                    \
+   256 + 128 * (k_groups) * (bm) / 64,                                                        \
+   "k" #cluster,                                                                              \
+   false,                                                                                     \
+   false},
 static const struct line lines[] = {
 #include "../../cuda/rows/dmma.def"
 #include "../../cuda/rows/ffma.def"
@@ -148,8 +159,8 @@ static void check_family(const wsgemm_kernel_info *info) {
              is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat dmma ffma tf32x1 tf32x2 tf32w1 tf32w2 ");
   const int n_slices = is_one_of(info->family, " f16x1 tf32x1 tf32w1 ")   ? 1
                        : is_one_of(info->family, " f16x3 tf32x2 tf32w2 ") ? 2
-                       : is_sliced                                 ? 3
-                                                                   : 0;
+                       : is_sliced                                        ? 3
+                                                                          : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
   CHECK(!info->is_fma == ((is_hopper && !is_one_of(info->family, " dmma ffma ")) || is_one_of(info->family, " mma16 amx ref ")),
         "%s: is_fma is %d", info->name, info->is_fma);
