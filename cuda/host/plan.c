@@ -32,10 +32,19 @@ ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64
   return grid_of(p->m, p->n, p->batch_count * n_splits, row);
 }
 
+/* Of 16-bit products: where the operand along m stays in the L2, items follow each other along the columns of C, whose lines then
+ * are whole before they leave the L2 (bench/NOTES.md). */
+static bool goes_along_columns(const ws_problem *p, const ws_cuda_row *row) {
+  enum { STAYING_BYTES = 8 << 20 };
+  return row->kind == WS_ROW_WGMMA && ws_is_half(p->a.type) && p->m * p->k * ws_types[p->a.type].bytes <= STAYING_BYTES;
+}
+
 /* Of the planned product, or a chunk of it. */
 static ws_tile_grid grid_of_plan(const ws_gpu_plan *plan, const ws_problem *p) {
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  return plan->is_across ? grid_of(p->n, p->m, p->batch_count, row) : ws_gpu_plan_grid(p, row, plan->split.n_splits);
+  ws_tile_grid grid = plan->is_across ? grid_of(p->n, p->m, p->batch_count, row) : ws_gpu_plan_grid(p, row, plan->split.n_splits);
+  if (goes_along_columns(p, row)) grid.swizzle = plan->is_across ? 1 : grid.n_rows;
+  return grid;
 }
 
 /* The rates of rows are those of an H200. */

@@ -137,6 +137,25 @@ CHILD_CASE(rows) {
   CHECK(n_across > 100 && n_not_across > 100, "%d across, %d not", n_across, n_not_across);
 }
 
+/* Along the columns of C while the operand along m stays in the L2. */
+CHILD_CASE(order_of_items) {
+  (void)unused;
+  static const int64_t ks[] = {64, 4096};
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    if (gpu_rows[r].kind != WS_ROW_WGMMA) continue;
+    wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
+    for (int i = 0; i < 2; i++) {
+      const wsgemm_gemm_desc d = half_desc(gpu_rows[r].type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 8192, 4096, ks[i]);
+      const fake_launch *l = launch_of(h, &d);
+      const int64_t along_columns = l->wgmma.is_across ? 1 : l->wgmma.grid.n_rows;
+      CHECK(l->wgmma.grid.swizzle == (i == 0 ? along_columns : 8), "%s, k = %lld: groups of %lld rows of tiles", l->kernel,
+            (long long)d.k, (long long)l->wgmma.grid.swizzle);
+    }
+    wsgemm_destroy(h);
+  }
+}
+
 CHILD_CASE(maps) {
   (void)unused;
   fake.device[0].cc = 90;
@@ -495,6 +514,7 @@ static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
                                           {"lines_of_neighbours", lines_of_neighbours},
                                           {"maps", maps},
                                           {"rows", rows},
+                                          {"order_of_items", order_of_items},
                                           {"promotions", promotions},
                                           {"ends_of_columns", ends_of_columns},
                                           {"batches", batches},
