@@ -151,8 +151,10 @@ static void check_family(const wsgemm_kernel_info *info) {
                                                                    : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
   /* small ones by threads, or by warps, of tiles of 16 and more */
-  const bool is_by_units = is_one_of(info->family, " small ") ? info->bm >= 16 : is_hopper && !is_one_of(info->family, " dmma ffma ");
-  CHECK(info->is_fma == !(is_by_units || is_one_of(info->family, " mma16 amx ref ")), "%s: is_fma is %d", info->name, info->is_fma);
+  const bool is_by_units =
+      is_one_of(info->family, " small ") ? info->bm >= 16 : is_hopper && !is_one_of(info->family, " dmma ffma ");
+  CHECK(info->is_fma == !(is_by_units || is_one_of(info->family, " mma16 amx ref ")), "%s: is_fma is %d", info->name,
+        info->is_fma);
   const bool is_gpu = strcmp(info->backend, "cuda") == 0;
   CHECK(info->least_cc == (is_hopper ? 90
                            : is_gpu  ? 80
