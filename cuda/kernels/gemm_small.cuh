@@ -13,6 +13,7 @@
 #include "cuda/mainloop/small_sums.cuh"
 #include "cuda/ptx/clc.cuh"
 #include "cuda/ptx/tma.cuh"
+#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
@@ -104,7 +105,7 @@ template <class Product> struct small_kernel {
       __syncthreads();
     }
     uint32_t parity = 0;
-    int item = -1, next = int(blockIdx.x), stage = 1;
+    int item = -1, next = int(sched_fixed::first()), stage = 1;
 #pragma unroll 1
     while (true) {
       if (next < n_items) bring(a, b, next, stage ^ 1);
@@ -122,7 +123,7 @@ template <class Product> struct small_kernel {
         parity ^= uint32_t(stage);
       }
       if (next >= n_items) return;
-      item = next, next += int(gridDim.x), stage ^= 1;
+      item = next, next = int(sched_fixed::after(uint32_t(next))), stage ^= 1;
     }
   }
 };
