@@ -81,8 +81,9 @@ static struct batch batch_drawn(wsgemm_type type, int64_t m, int64_t n, int64_t 
   double beta[2];
   scalar_get(x.d.type_scalar, &x.d.beta, beta);
   const bool is_padded = drawn(0, 1), is_shared = drawn(0, 7) == 0;
-  const int64_t a_lines = op_a == WSGEMM_NO_TRANS ? k : m, a_length = op_a == WSGEMM_NO_TRANS ? m : k,
-                b_lines = op_b == WSGEMM_NO_TRANS ? n : k, b_length = op_b == WSGEMM_NO_TRANS ? k : n;
+  const bool trans_a = op_a == WSGEMM_TRANS || op_a == WSGEMM_CONJ_TRANS,
+             trans_b = op_b == WSGEMM_TRANS || op_b == WSGEMM_CONJ_TRANS;
+  const int64_t a_lines = trans_a ? m : k, a_length = trans_a ? k : m, b_lines = trans_b ? k : n, b_length = trans_b ? n : k;
   x.d.lda = padded(a_length, is_padded), x.d.ldb = padded(b_length, is_padded), x.d.ldc = padded(m, is_padded);
   x.d.batch_count = count;
   x.d.stride_a = padded(x.d.lda * a_lines, is_padded), x.d.stride_b = padded(x.d.ldb * b_lines, is_padded);
