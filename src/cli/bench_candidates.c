@@ -57,10 +57,12 @@ static void fill(char *at, size_t bytes, wsgemm_type type, uint64_t *state) {
   }
 }
 
-/* All A, one after the other, then all B and all C: squares. */
-static void lay_out_batch(bench_problem *p, size_t square_bytes) {
-  p->set_bytes = square_bytes;
-  p->b_offset = round_up(square_bytes * (size_t)p->n_sets + GAP_BYTES, 64);
+static size_t largest(size_t a, size_t b, size_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
+
+/* All A, one after the other, then all B and all C; as far apart as the largest of the three. */
+static void lay_out_batch(bench_problem *p, size_t stride_bytes) {
+  p->set_bytes = stride_bytes;
+  p->b_offset = round_up(stride_bytes * (size_t)p->n_sets + GAP_BYTES, 64);
   p->c_offset = 2 * p->b_offset;
 }
 
@@ -89,7 +91,7 @@ bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
   p->set_bytes = round_up(p->c_offset + p->c_bytes + GAP_BYTES, 64);
   p->n_sets = 1;
   while (p->n_sets < most_sets && 2 * (size_t)p->n_sets * p->set_bytes <= warm_bytes) p->n_sets *= 2;
-  if (shape->batched) lay_out_batch(p, a_bytes);
+  if (shape->batched) lay_out_batch(p, largest(a_bytes, b_bytes, p->c_bytes));
   p->block_bytes = round_up(p->set_bytes * (size_t)p->n_sets + (shape->batched ? p->c_offset : 0), PAGE_ALIGN);
   p->block = aligned_alloc(PAGE_ALIGN, p->block_bytes);
   if (!p->block) return false;

@@ -311,7 +311,8 @@ static void add_shapes(case_list *list, const bench_session *s, const bench_suit
   for (int i = 0; i < s->shapes.n; i++) {
     const ws_shape given = s->shapes.at[i];
     if (suite->level3 && (given.m != given.n || given.n != given.k)) continue;
-    add_ops(list, suite, (bench_shape){.type = type, .m = given.m, .n = given.n, .k = given.k}, n_threads);
+    add_ops(list, suite, (bench_shape){.type = type, .m = given.m, .n = given.n, .k = given.k, .batched = suite->batched},
+            n_threads);
   }
   if (s->shapes.n) return;
   for (int i = 0; i < suite->n_shapes; i++) {

@@ -106,6 +106,13 @@ def test_wide_shapes_are_told_by_size(tmp_path):
     assert all(4 <= x <= 4000 for shape in sizes for x in shape)
 
 
+def test_batched_products(tmp_path):
+    """A batch is one call; its rate is that of all its products."""
+    text, lines = measured(tmp_path, "--suite", "batched", "--routine", "d,c", "--shapes", "4,5x7x3")
+    assert {line["case"] for line in lines} == {"n=4", "m=5 n=7 k=3"} and {line["routine"] for line in lines} == {"dgemm", "cgemm"}
+    assert all(line["suite"] == "batched" and line["ours"] > 0 for line in lines), text
+
+
 def test_processor_time_is_told(tmp_path):
     _, lines = measured(tmp_path, "--suite", "square", "--routine", "s", "--shapes", "64", "--processor-time")
     assert [line["clock"] for line in lines] == ["processor time"]
