@@ -18,7 +18,7 @@ typedef enum ws_row_kind {
   WS_ROW_DIRECT, /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
   /* gemm_dmma.cuh, gemm_ffma.cuh, gemm_outer.cuh: double precision, and floats and complex ones by multiply-adds, on cc 9.0 */
   WS_ROW_DMMA,
-  WS_ROW_TF32    /* gemm_tf32.cuh: floats as slices of TF32 on cc 9.0 */
+  WS_ROW_TF32 /* gemm_tf32.cuh: floats as slices of TF32 on cc 9.0 */
 } ws_row_kind;
 
 /* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */

@@ -47,10 +47,11 @@ double ws_outer_us(const ws_outer_terms *t, const ws_problem *p, int64_t n_items
   /* items of the SM that has most, and its blocks that have one at the same time */
   const double items = ceil((double)n_items / n_sms), blocks = fmin(row->blocks, items), warps = blocks * row->n_threads / 32;
   const double speed = warps / (warps + t->half_warps) * (16 + t->half_warps) / 16;
-  const double products_us = (is_complex ? 4 : 1) * area * k / t->fma_per_us / fmin(1, speed) *
-                             (1 + t->edge * (16.0 / row->bm + 16.0 / row->bn));
-  const double copies_us = k * element * (row->bm / (a_vectors ? t->vector_bytes : t->word_bytes) +
-                                          row->bn / (b_vectors ? t->vector_bytes : t->word_bytes));
+  const double products_us =
+      (is_complex ? 4 : 1) * area * k / t->fma_per_us / fmin(1, speed) * (1 + t->edge * (16.0 / row->bm + 16.0 / row->bn));
+  const double copies_us =
+      k * element *
+      (row->bm / (a_vectors ? t->vector_bytes : t->word_bytes) + row->bn / (b_vectors ? t->vector_bytes : t->word_bytes));
   const double store_us = area * element / t->store_per_us;
   const double longest = fmax(fmax(products_us, copies_us), store_us), all = products_us + copies_us + store_us;
   const double item_us = longest + t->overlap * (all - longest) + t->item_us;

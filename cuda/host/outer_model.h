@@ -14,8 +14,8 @@ typedef struct ws_outer_terms {
   double vector_bytes, word_bytes; /* that an SM copies in a us, by 16 bytes, by less */
   double item_us;                  /* of an item, besides */
   double store_per_us;             /* bytes of C that an SM stores */
-  double overlap;                  /* the share of the shorter ones of products, copies and stores that the longest does not hide */
-  double memory_per_us;            /* bytes of A, B and C */
+  double overlap;       /* the share of the shorter ones of products, copies and stores that the longest does not hide */
+  double memory_per_us; /* bytes of A, B and C */
 } ws_outer_terms;
 extern const ws_outer_terms ws_outer_terms_h200[2]; /* real, complex */
 

@@ -139,8 +139,7 @@ static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   const ws_dmma_terms *terms = row->kind == WS_ROW_TF32 ? &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1]
                                                         : &ws_dmma_terms_h200[row->type];
   const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, row->bn);
-  if (row->stays)
-    return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
+  if (row->stays) return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
   if (!ws_has_second(plan->problem)) return ws_dmma_us(terms, plan->problem, n_items, row, n_sms);
   ws_problem both = *plan->problem;
   both.k *= 2;

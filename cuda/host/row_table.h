@@ -98,7 +98,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_MMA_SYNC_ROW(name, family, t, bm, bn, bk, stages, threads, shared_bytes, k_groups, blocks, cluster, is_flat, \
                              rate)                                                                                           \
   {name,    family, WS_TYPE_##t, bm,      bn, bk, 1, stages,   threads, shared_bytes, blocks, 0, WS_ROW_DIRECT, 0,           \
-   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      rate, 0},
+   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      rate,   0},
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                           \
   WS_CUDA_MMA_SYNC_ROW(#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster, "direct", t, bm, bn, WS_DIRECT_BK, stages, \
                        WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages), k_groups,  \
@@ -109,39 +109,17 @@ static const ws_cuda_row ws_cuda_rows[] = {
                        blocks, cluster, 1, rate)
 /* Of gemm_dmma.cuh, gemm_ffma.cuh and gemm_outer.cuh. */
 #define WS_CUDA_PARTS_ROW(name, family, t, bm, bn, bk, threads, shared_bytes, k_groups, stages, blocks, cluster, stays, rate) \
-  {name,                                                                                                                      \
-   family,                                                                                                                    \
-   WS_TYPE_##t,                                                                                                               \
-   bm,                                                                                                                        \
-   bn,                                                                                                                        \
-   bk,                                                                                                                        \
-   1,                                                                                                                         \
-   stages,                                                                                                                    \
-   threads,                                                                                                                   \
-   shared_bytes,                                                                                                              \
-   blocks,                                                                                                                    \
-   0,                                                                                                                         \
-   WS_ROW_DMMA,                                                                                                               \
-   1,                                                                                                                         \
-   cluster,                                                                                                                   \
-   0,                                                                                                                         \
-   0,                                                                                                                         \
-   cluster,                                                                                                                   \
-   1,                                                                                                                         \
-   0,                                                                                                                         \
-   0,                                                                                                                         \
-   k_groups,                                                                                                                  \
-   0,                                                                                                                         \
-   0,                                                                                                                         \
-   rate,                                                                                                                      \
-   stays},
-#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                            \
-  WS_CUDA_PARTS_ROW(#t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t), WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), \
-                    WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, 0, rate)
-#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)          \
-  WS_CUDA_PARTS_ROW(#t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), \
-                    WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, 0, rate)
-#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate) \
+  {name, family, WS_TYPE_##t, bm, bn, bk, 1,        stages, threads, shared_bytes, blocks, 0, WS_ROW_DMMA, 1, cluster,        \
+   0,    0,      cluster,     1,  0,  0,  k_groups, 0,      0,       rate,         stays},
+#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                             \
+  WS_CUDA_PARTS_ROW(#t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t),   \
+                    WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, k_groups, stages), \
+                    k_groups, stages, blocks, cluster, 0, rate)
+#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                             \
+  WS_CUDA_PARTS_ROW(#t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK,                     \
+                    WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, \
+                    blocks, cluster, 0, rate)
+#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                            \
   WS_CUDA_PARTS_ROW(#t "gemm_outer_" #bm "x" #bn, "outer", t, bm, bn, WS_OUTER_BK, WS_OUTER_THREADS(warps), \
                     WS_OUTER_SHARED_BYTES(WS_OUTER_UNIT_##t, bm, bn, stages), 1, stages, blocks, 1, 1, rate)
 #define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \

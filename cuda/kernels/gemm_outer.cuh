@@ -91,7 +91,8 @@ template <class Config> struct outer_kernel {
 
   /* An item of which all is wanted, by real factors. IS_WHOLE: all of it exists, and nothing of C is read. */
   template <bool IS_WHOLE>
-  __device__ __forceinline__ void store_plain(const outer_sums<Config> &s, const turn &of, uint32_t sign, const scaling<Config> &scale) const {
+  __device__ __forceinline__ void store_plain(const outer_sums<Config> &s, const turn &of, uint32_t sign,
+                                              const scaling<Config> &scale) const {
     const int i_first = of.m + s.lane(), j_first = of.n + s.first_column();
     const int n_i = int(args.m) - i_first, n_j = int(args.n) - j_first;
     number *c = c_of<Config>(args) + of.batch * args.stride_c + j_first * args.ldc + i_first;
@@ -110,7 +111,8 @@ template <class Config> struct outer_kernel {
     }
   }
 
-  __device__ __forceinline__ void store_any(const outer_sums<Config> &s, const turn &of, uint32_t sign, const scaling<Config> &scale) const {
+  __device__ __forceinline__ void store_any(const outer_sums<Config> &s, const turn &of, uint32_t sign,
+                                            const scaling<Config> &scale) const {
     const int i_first = of.m + s.lane(), j_first = of.n + s.first_column();
 #pragma unroll
     for (int j = 0; j < Config::tn; j++)

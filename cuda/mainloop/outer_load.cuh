@@ -14,7 +14,8 @@ namespace ws {
 
 /* K: lines of memory are along k. */
 template <class Config, int X, bool K> struct outer_operand {
-  static constexpr int unit = Config::unit, n_threads = Config::n_threads, bk = Config::bk, line_bytes = 4 * WS_OUTER_LINE(unit, X);
+  static constexpr int unit = Config::unit, n_threads = Config::n_threads, bk = Config::bk,
+                       line_bytes = 4 * WS_OUTER_LINE(unit, X);
   static constexpr int n_along = unit * (K ? bk : X), n_lines = K ? X : bk; /* floats; lines */
   static constexpr int element_bytes = 4 * unit;
 

@@ -15,7 +15,6 @@
 #define WS_OUTER_STAGE_BYTES(unit, bm, bn) (WS_OUTER_OPERAND_BYTES(unit, bm) + WS_OUTER_OPERAND_BYTES(unit, bn))
 #define WS_OUTER_TURN_BYTES 16 /* what a stage is of; one more for what comes */
 /* Behind the last line of B another one is read, and not used. */
-#define WS_OUTER_SHARED_BYTES(unit, bm, bn, stages)                                              \
-  ((stages) * (WS_OUTER_STAGE_BYTES(unit, bm, bn) + WS_OUTER_TURN_BYTES) + WS_OUTER_TURN_BYTES + \
-   4 * WS_OUTER_LINE(unit, bn))
+#define WS_OUTER_SHARED_BYTES(unit, bm, bn, stages) \
+  ((stages) * (WS_OUTER_STAGE_BYTES(unit, bm, bn) + WS_OUTER_TURN_BYTES) + WS_OUTER_TURN_BYTES + 4 * WS_OUTER_LINE(unit, bn))
 #endif

@@ -79,7 +79,7 @@
   X(TF32X1_G4_K2, "tf32x1_g4_k2")                                                       \
   X(TF32X1_G4_K4, "tf32x1_g4_k4")                                                       \
   X(TF32X1_G4_K8, "tf32x1_g4_k8")                                                       \
-  X(PAIRS, "pairs") /* outer rows of complex ones: both products of each k */          \
+  X(PAIRS, "pairs") /* outer rows of complex ones: both products of each k */           \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

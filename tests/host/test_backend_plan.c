@@ -60,8 +60,7 @@ CHILD_CASE(others) {
   CHECK(n_searches == 0 && fake.n_launches > 2, "%d searches, %d launches", n_searches, fake.n_launches);
   REQUIRE(wsgemm_set_workspace(h, workspace, 4096) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   n_searches = searches_of(h, &split);
-  CHECK(n_searches <= 3 && !fake.launch[0].is_cooperative, "%d searches",
-        n_searches); /* and the smallest row */
+  CHECK(n_searches <= 3 && !fake.launch[0].is_cooperative, "%d searches", n_searches); /* and the smallest row */
   wsgemm_destroy(h);
 }
 

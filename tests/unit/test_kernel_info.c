@@ -92,7 +92,7 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                        \
   {"cuda", "ffma", #t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   32, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),      "k" #cluster, false, false},
-#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                                              \
+#define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate) \
   {"cuda", "outer", #t "gemm_outer_" #bm "x" #bn, #t[0], bm, bn, 16, 1, stages, 32 * (warps), "k1", false, false},
 #define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
   {"cuda",                                                                                   \
@@ -150,7 +150,8 @@ static void check_family(const wsgemm_kernel_info *info) {
                        : is_sliced                                 ? 3
                                                                    : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
-  CHECK(!info->is_fma == ((is_hopper && !is_one_of(info->family, " dmma ffma outer ")) || is_one_of(info->family, " mma16 amx ref ")),
+  CHECK(!info->is_fma ==
+            ((is_hopper && !is_one_of(info->family, " dmma ffma outer ")) || is_one_of(info->family, " mma16 amx ref ")),
         "%s: is_fma is %d", info->name, info->is_fma);
   const bool is_gpu = strcmp(info->backend, "cuda") == 0;
   CHECK(info->least_cc == (is_hopper ? 90
