@@ -28,7 +28,7 @@ const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES] = {
         },
     [WSGEMM_F32] =
         {
-            .launch_us = 1.44,
+            .launch_us = 2,
             .item_us = 3.24,
             .mma_per_us = 180e3,
             .alone = 0.75,

@@ -92,8 +92,9 @@ static ws_row_kind kind_of_floats(const ws_call *call, const ws_problem *p, cons
   const double ffma_us = may_be_ffma ? copied_best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
   const double tf32_us = may_be_tf32(call, p, n_slices) ? copied_best_us(call, p, device, WS_ROW_TF32) : HUGE_VAL;
   const double slices_us = may_be_sliced(call, p, n_slices) ? sliced_us(call, p, device, n_slices) : HUGE_VAL;
-  /* so the kinds come nearest to the best rows of 126 random products, most of odd lds; no choice may go by lds */
-  const double adds_us = 1.25 * fmin(ffma_us, tiled_us);
+  /* so the kinds come nearest to the best rows of 126 random products, most of odd lds, and of 195 with a short k; no choice may
+   * go by lds */
+  const double adds_us = fmin(1.1 * ffma_us, 1.25 * tiled_us);
   const double elements = (double)p->m * ws_types[p->a.type].n_real * (double)p->n * (double)p->batch_count;
   const double least_elements = 8 * 64 * 128; /* with fewer items the model of slices is not good enough */
   if (tf32_us < adds_us && tf32_us <= slices_us) return WS_ROW_TF32;
