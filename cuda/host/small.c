@@ -17,9 +17,10 @@ static int unit_of(const ws_matrix *x, int line_bytes, int element_bytes) {
   return unit;
 }
 
-/* The matrices follow each other without gaps, their elements aligned. */
-static bool is_packed(const ws_matrix *x, int64_t len, int64_t n_lines, int element_bytes) {
-  return x->ld == len && x->stride == len * n_lines && ws_is_aligned(x->data, 1, 1, element_bytes, element_bytes);
+/* The matrices follow each other without gaps, from a multiple of 16 bytes on, so that what an item has before its first element is
+ * another one's. */
+static bool is_packed(const ws_matrix *x, int64_t len, int64_t n_lines) {
+  return x->ld == len && x->stride == len * n_lines && (uintptr_t)x->data % 16 == 0;
 }
 
 /* In units of 16 bytes an odd number, where threads side by side read other lines or other matrices: so they read other banks. */
@@ -33,7 +34,7 @@ static ws_small_operand operand_of(const ws_matrix *x, bool along_k, int64_t siz
                          .unit = unit_of(x, len * element, element),
                          .n_lines = n_lines,
                          .line_bytes = len * element};
-  op.is_raw = may_be_raw && op.unit < 16 && is_packed(x, len, n_lines, element);
+  op.is_raw = may_be_raw && op.unit < 16 && is_packed(x, len, n_lines);
   if (op.is_raw) {
     op.pitch = op.line_bytes, op.matrix = op.pitch * n_lines;
     return op;
