@@ -14,33 +14,27 @@
 
 namespace ws {
 
-/* How much of an operand is to be done: so many x, in chunks of so many k. */
-struct slice_extent {
-  int64_t n_x;
-  int chunk_k;
-};
-
 /* What a block takes at a time, of one operand. */
 struct slice_part {
   int64_t product, x; /* x: the first */
   int chunk;
 };
 
-/* Calls body(operand, part) for what falls to this block, in all of its threads: of extent(operand). The second pass goes
+/* Calls body(operand, part) for what falls to this block, in all of its threads: of n_x(operand) of its x. The second pass goes
  * backwards: what the first one read last may still be in the L2. */
-template <bool BACKWARDS, class Extent, class Body>
-__device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Extent extent, Body body) {
+template <bool BACKWARDS, class Count, class Body>
+__device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Count n_x, Body body) {
   int64_t next = worker_idx();
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
-    const slice_extent of = op.n_batch > 0 ? extent(op) : slice_extent{0, 1};
-    const int64_t n_groups = ws_slice_groups(of.n_x, op.along_k), n_chunks = ws_ceil_div(op.n_k, of.chunk_k),
-                  n_parts = op.n_batch * n_groups * n_chunks;
+    const int64_t n_groups = op.n_batch > 0 ? ws_slice_groups(n_x(op), op.along_k) : 0,
+                  n_parts = op.n_batch * n_groups * op.n_chunks;
     for (; next < n_parts; next += n_workers()) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
-      const int64_t group = at / n_chunks;
-      body(op, slice_part{group / n_groups, group % n_groups * (op.along_k ? WS_SLICE_LINES : WS_SLICE_X), int(at % n_chunks)});
+      const int64_t group = at / op.n_chunks;
+      body(op,
+           slice_part{group / n_groups, group % n_groups * (op.along_k ? WS_SLICE_LINES : WS_SLICE_X), int(at % op.n_chunks)});
     }
     next -= n_parts;
   }
@@ -169,8 +163,8 @@ template <bool STRUCTURED = false, bool COMPLEX = false> __device__ __forceinlin
   const auto is_new = [](const ws_slice_operand &op) { return !op.is_again && !op.is_packed; };
   for (const ws_slice_operand &op : args.operand)
     if (op.n_batch > 0 && is_new(op)) clear_marks(op);
-  const auto extent = [&](const ws_slice_operand &op) { return slice_extent{is_new(op) ? op.n_x : 0, op.chunk_k}; };
-  for_each_slice_part<false>(args, extent, [](const ws_slice_operand &op, const slice_part &at) {
+  const auto n_x = [&](const ws_slice_operand &op) { return is_new(op) ? op.n_x : 0; };
+  for_each_slice_part<false>(args, n_x, [](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       maxima_along_k<STRUCTURED, COMPLEX>(op, at);
     else
@@ -337,15 +331,10 @@ constexpr int n_ahead = 4;
  * (ws_slices_are_gathered). */
 enum slice_choice { of_all_x, of_those_in_place, of_those_gathered };
 
-/* What a block takes of k. Gathered x are few, and are to keep many blocks busy. */
-__device__ __forceinline__ int chunk_k_of(const ws_slice_operand &op, slice_choice choice) {
-  return choice != of_those_gathered ? op.chunk_k : op.along_k ? 512 : 64;
-}
-
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
 __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at, slice_choice choice) {
-  const int lane = int(threadIdx.x) % 32, chunk_k = SLICES == 3 ? chunk_k_of(op, choice) : op.chunk_k;
-  const int64_t line = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * chunk_k, end = ws_min(first + chunk_k, op.n_k);
+  const int lane = int(threadIdx.x) % 32;
+  const int64_t line = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
   int64_t x = line;
   if (SLICES == 3 && choice == of_those_gathered) {
     const int32_t *const listed = op.listed + at.product * op.listed_pitch;
@@ -375,7 +364,6 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
 template <int SLICES, bool COMPLEX, bool STRUCTURED>
 __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at, slice_choice choice) {
   constexpr int unit = COMPLEX ? 2 : 1;
-  const int chunk_k = SLICES == 3 ? chunk_k_of(op, choice) : op.chunk_k;
   __shared__ uint32_t most[2][WS_SLICE_X];
   __shared__ int32_t places[SLICES == 3 ? WS_SLICE_X : 1]; /* gathered: of these x */
   const bool is_gathered = SLICES == 3 && choice == of_those_gathered;
@@ -405,14 +393,14 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   const auto most_at = [&](int i) { return COMPLEX ? max(most_of(i & ~1), most_of(i | 1)) : most_of(i); };
   const bool is_told = t < WS_SLICE_X && at.x + t < n_x && !(COMPLEX && t % 2 != 0);
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale(op, at.product, at.x + t, most_at(t));
-  const int64_t n = n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * chunk_k, op.n_k);
+  const int64_t n = n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
   const float *from = op.from + at.product * op.stride;
   if (n > 0 && is_needed) {
     float scale[4];
     bool fit[4] = {true, true, true, true};
 #pragma unroll
     for (int i = 0; i < 4; i++) scale[i] = power_of_two(ws_slice_exponent(most_at(x + i)));
-    const int64_t k_first = int64_t(at.chunk) * chunk_k + t / 32;
+    const int64_t k_first = int64_t(at.chunk) * op.chunk_k + t / 32;
     const slice_place place(op, at.product, SLICES, k_first, at.x + x);
     const auto load = [&](int64_t row, int64_t n_wanted, float(&four)[4]) {
       if constexpr (SLICES == 3)
@@ -476,13 +464,12 @@ __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
     for (int i = 0; i < 2; i++)
       if (args.operand[i].n_batch > 0) choices[i] = choice_of(args.operand[i], args.operand[1 - i]);
   const auto choice_for = [&](const ws_slice_operand &op) { return choices[&op == &args.operand[0] ? 0 : 1]; };
-  const auto extent = [&](const ws_slice_operand &op) -> slice_extent {
-    const slice_choice choice = choice_for(op);
+  const auto n_x = [&](const ws_slice_operand &op) -> int64_t {
+    if (!needs(op)) return 0;
     /* of one product there are as many at most, and of a complex number two floats */
-    const int64_t n_x = choice == of_those_gathered ? ws_min(op.n_x, 2 * int64_t(op.state->n_needs_3)) : op.n_x;
-    return {needs(op) ? n_x : 0, chunk_k_of(op, choice)};
+    return choice_for(op) == of_those_gathered ? ws_min(op.n_x, 2 * int64_t(op.state->n_needs_3)) : op.n_x;
   };
-  for_each_slice_part<true>(args, extent, [&](const ws_slice_operand &op, const slice_part &at) {
+  for_each_slice_part<true>(args, n_x, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       slice_along_k<SLICES, COMPLEX, STRUCTURED>(op, at, choice_for(op));
     else
