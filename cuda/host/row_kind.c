@@ -162,7 +162,7 @@ static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_devic
 /* As one of the rows for other products; in invariant mode no batch may be summed in another way than its products. */
 static bool wants_small(const ws_call *call, const ws_problem *p, const ws_cuda_row *forced) {
   if (call->settings.invariant || !ws_small_may_take(p)) return false;
-  return forced ? forced->kind == WS_ROW_SMALL : ws_small_is_quick(p);
+  return forced ? forced->kind == WS_ROW_SMALL && ws_small_takes(p, forced) : ws_small_is_quick(p);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
