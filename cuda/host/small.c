@@ -167,5 +167,5 @@ bool ws_small_is_quick(const ws_problem *p) {
   enum { LEAST_BATCH = 16 };
   static const double most[WS_N_TYPES] = {
       [WSGEMM_F32] = 64, [WSGEMM_F64] = 28, [WSGEMM_C32] = 64, [WSGEMM_C64] = 18, [WSGEMM_F16] = 42, [WSGEMM_BF16] = 42};
-  return p->batch_count >= LEAST_BATCH && cbrt((double)(p->m * p->n * p->k)) <= most[p->a.type];
+  return WS_SMALL_IS_CHOSEN && p->batch_count >= LEAST_BATCH && cbrt((double)(p->m * p->n * p->k)) <= most[p->a.type];
 }
