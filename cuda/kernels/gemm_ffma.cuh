@@ -38,9 +38,6 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     }
   }
 
-  /* Of the last stage, what is this group's; asked for once, so that it takes no register. */
-  __device__ __forceinline__ int last_k(int group) const { return (at.n_k - 1) % stage_k + 1 - group * Config::bk; }
-
   __device__ __forceinline__ void consume() const {
     ffma_sums<Config> s;
     int n_left = (at.n_k + stage_k - 1) / stage_k, place = 0;
@@ -54,7 +51,7 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
       const bool wraps = place + 1 == Config::n_stages;
       const int next = wraps ? 0 : place + 1;
       const uint32_t next_round = wraps ? round ^ 1 : round;
-      s.advance(base::stage_at(place), base::stage_at(next), n_left > 1 ? Config::bk : last_k(s.group()), [&] {
+      s.advance(base::stage_at(place), base::stage_at(next), [&] {
         if (n_left > 1) mbarrier_wait<barrier_scope::cta>(base::full(next), next_round);
       });
       __syncwarp();

@@ -82,7 +82,6 @@ template <class Config, int X, bool K> struct ffma_operand {
 #pragma unroll
     for (int i = 0; i < n_passes<WIDTH>; i++, at += step<WIDTH> * step_line) {
       if (n_lines % step<WIDTH> != 0 && first_line<WIDTH>() + i * step<WIDTH> >= n_lines) break;
-      if (PARTIAL && !K && i * step<WIDTH> >= n_k + WS_FFMA_LEAST_STEPS_K - 1) break; /* nobody reads them */
       const uint32_t there = target_of<WIDTH>(to, i);
       /* a copy of no bytes writes zeros and reads nothing */
       const int existing = PARTIAL ? (i * step<WIDTH> < own_lines ? in_line : 0) : bytes;

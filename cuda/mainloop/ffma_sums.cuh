@@ -113,13 +113,13 @@ template <class Config> struct ffma_sums {
         }
   }
 
-  /* One block, of which n_k exist, if that many; wait: until the next one has come, if there is one. Behind the last block
-   * something is read, and not used. */
-  template <class Wait> __device__ __forceinline__ void advance(uint32_t stage, uint32_t next_stage, int n_k, Wait wait) {
-    constexpr int k_at_once = WS_FFMA_LEAST_STEPS_K, at_once = k_at_once / ffma_step_k;
+  /* One block; wait: until the next one has come, if there is one. Behind the last block something is
+   * read, and not used. */
+  template <class Wait> __device__ __forceinline__ void advance(uint32_t stage, uint32_t next_stage, Wait wait) {
+    constexpr int at_once = 4;
 #pragma unroll 1
-    for (int first = 0; first < n_steps && first * ffma_step_k < n_k; first += at_once) {
-      const bool is_last = first == n_steps - at_once || first * ffma_step_k + k_at_once >= n_k;
+    for (int first = 0; first < n_steps; first += at_once) {
+      const bool is_last = first == n_steps - at_once;
 #pragma unroll
       for (int s = 0; s < at_once; s++) {
         if (s < at_once - 1) {

@@ -82,13 +82,9 @@ template <class Config, int X, bool K> struct outer_operand {
       const char *at = from + line * step(op) + c * 4;
       uint32_t there = to + place(line, c);
       if (c >= floats) break;
-      constexpr int n_passes = (n_lines + at_once<WIDTH> - 1) / at_once<WIDTH>;
-#pragma unroll(n_passes <= 8 ? n_passes : 4)
-      for (int i = 0; i < n_passes; i++, at += step_at_once, there += place(at_once<WIDTH>, 0)) {
-        const int l = line + i * at_once<WIDTH>;
-        if (l >= lines) break;
+#pragma unroll 1
+      for (int l = line; l < lines; l += at_once<WIDTH>, at += step_at_once, there += place(at_once<WIDTH>, 0))
         copy_one<WIDTH>(there, at, l < real_lines ? existing : 0);
-      }
     }
   }
   /* Of no bytes: it reads nothing. */

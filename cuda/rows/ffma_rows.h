@@ -5,7 +5,6 @@
 
 /* k of a stage, for each group of warps: a line of floats. */
 #define WS_FFMA_BK (WS_DMMA_LINE_BYTES / 4)
-#define WS_FFMA_LEAST_STEPS_K 16 /* what is multiplied at the end of k is whole such pieces */
 #define WS_FFMA_STAGE_BYTES(bm, bn, k_groups) (((bm) + (bn)) * WS_DMMA_LINE_BYTES * (k_groups))
 /* Columns of sums begin where 16 bytes may be read, and neighbours in other banks. */
 #define WS_FFMA_SUM_PITCH(bm) ((bm) + 4)
