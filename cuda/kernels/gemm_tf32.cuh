@@ -32,9 +32,6 @@
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/sched/fixed.cuh"
 
-#ifndef WS_TF32_LINES
-#define WS_TF32_LINES 0
-#endif
 namespace ws {
 
 template <class Config> struct tf32_kernel {
@@ -179,10 +176,7 @@ template <class Config> struct tf32_kernel {
     const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
     if constexpr (n_parts == 1)
       if (is_good && is_plain()) {
-        if constexpr (WS_TF32_LINES)
-          finish_lines(s);
-        else
-          finish_sums(s);
+        finish_sums(s);
         return true;
       }
     s.store(reinterpret_cast<float *>(shared) + sums::group() * Config::bn * Config::sum_pitch);
@@ -223,10 +217,7 @@ template <class Config> struct tf32_kernel {
     const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
     if constexpr (n_parts == 1 && unit == 1)
       if (is_good && is_plain()) {
-        if constexpr (WS_TF32_LINES)
-          finish_lines(s);
-        else
-          finish_sums(s);
+        finish_sums(s);
         return true;
       }
     s.store(reinterpret_cast<float *>(shared) + sums::group() * Config::bn * Config::sum_pitch);
@@ -359,29 +350,6 @@ template <class Config> struct tf32_kernel {
         for (int i = 0; i < 2 * Sums::n_m; i++)
           if (8 * i < n_i) c[8 * i] = scale(s.at(i / 2, j, i % 2 * 2 + odd), old[i / 2][i % 2]);
       }
-  }
-
-  /* The same by way of shared memory, a warp a column at a time, each of its stores a line of 128 bytes of C: from registers a
-   * store touches four, or eight that are not whole. */
-  template <class Sums> __device__ __forceinline__ void finish_lines(const Sums &s) const {
-    s.store(reinterpret_cast<float *>(shared));
-    barrier_sync(1, Config::n_consuming);
-    const scaling<Config> scale(args);
-    const int n_i = int(ws_min(Config::bm, args.m - at.m)), n_j = int(ws_min(Config::bn, args.n - at.n)),
-              warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-    float *c = static_cast<float *>(args.c) + at.batch * args.stride_c + (at.n + warp) * args.ldc + at.m;
-    uint32_t from = sums_of(0) + uint32_t(warp * Config::sum_pitch * 4);
-#pragma unroll 2
-    for (int j = warp; j < n_j;
-         j += Config::n_warps, c += Config::n_warps * args.ldc, from += Config::n_warps * Config::sum_pitch * 4) {
-      const int first = lane - (int(reinterpret_cast<uintptr_t>(c) >> 2) & 31);
-#pragma unroll
-      for (int r = 0; r < Config::bm + 31; r += 32) {
-        const int i = first + r;
-        if (i < 0 || i >= n_i) continue;
-        c[i] = scale(__uint_as_float(ld_shared_32(from + i * 4)), scale.beta_zero ? 0 : c[i]);
-      }
-    }
   }
 
   /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
