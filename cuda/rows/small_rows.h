@@ -7,8 +7,6 @@
 #define WS_SMALL_THREADS 256
 #define WS_SMALL_STAGES 2
 #define WS_SMALL_SHARED_BYTES (160 * 1024)
-/* Whether products get these rows unless another is asked for by name: not before test_gpu_small has passed on a GPU as it stands. */
-#define WS_SMALL_IS_CHOSEN 0
 /* k of a step of matrix instructions. */
 #define WS_SMALL_MMA_K 16
 /* Threads that own a tile, and whether they multiply by multiply-adds. */
