@@ -36,6 +36,13 @@ def in_order(record):
     return {**first, **{name: value for name, value in record.items() if name not in first}}
 
 
+def suite_of(record):
+    """Some benches say gpu_ themselves; random shapes that are not of classes are a suite of their own."""
+    kind = "gpu_half_" if record["routine"] in ("hgemm", "bgemm") else "gpu_"
+    suite = record["suite"].removeprefix("gpu_")
+    return kind + suite + ("_uniform" if suite == "random" and record.get("class") == "uniform" else "")
+
+
 def file_away(folder, device, suite, records):
     path = folder / device / f"{suite}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,8 +65,7 @@ def main():
     for path in options.files:
         for text in path.read_text(encoding="utf-8").splitlines():
             record = json.loads(text)
-            kind = "gpu_half_" if record["routine"] in ("hgemm", "bgemm") else "gpu_"
-            record["suite"] = kind + record["suite"]
+            record["suite"] = suite_of(record)
             record["commit"] = options.commit
             suites.setdefault((record["device"].lower().replace(" ", "-"), record["suite"]), []).append(record)
     for (device, suite), records in suites.items():
