@@ -293,7 +293,7 @@ WSGEMM_API wsgemm_status wsgemm_set_pinned_limit(size_t bytes);
 /* A function called now and then, on the calling thread, during calls of host matrices on GPUs,
  * with the share of C that is done, 0 .. 1; NULL (default): none. It must not call wsgemm. It
  * returns 0, or stops the call: what is on its way comes to its end, and the call returns
- * STOPPED. */
+ * STOPPED, or SUCCESS if that was all there was. */
 typedef int (*wsgemm_progress)(void *user, double done);
 WSGEMM_API wsgemm_status wsgemm_set_progress(wsgemm_handle *h, wsgemm_progress progress, void *user);
 
