@@ -6,8 +6,9 @@
 _Static_assert(sizeof(ws_choice_key) == 4 * sizeof(int64_t) + 2 * sizeof(int32_t) + 16, "no padding");
 
 /* A key has one of the two places of its set, the one kept last in the first: a call asks for the
- * same product in up to five kinds, and programs have some shapes that they come back to. n_sms = 0: a place is empty. */
-enum { SET_BITS = 6, N_SETS = 1 << SET_BITS, N_WAYS = 2 };
+ * same product in up to five kinds. n_sms = 0: a place is empty. A thread's table takes
+ * of its stack, so it is small. */
+enum { SET_BITS = 4, N_SETS = 1 << SET_BITS, N_WAYS = 2 };
 typedef struct place {
   ws_choice_key key;
   ws_choice choice;

@@ -435,6 +435,13 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
   return kind;
 }
 
+/* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal
+ * numbers with a large partner: PEDANTIC does without. So do the rows for vectors, in any class:
+ * chains of lanes and a tree of their sums round no term more often than one chain of k. */
+bool ws_gpu_takes_fma(const ws_call *call, const ws_problem *p) {
+  return !ws_is_half(p->a.type) || ws_math_of(call, p) == WSGEMM_MATH_PEDANTIC;
+}
+
 ws_gpu_plan ws_gpu_plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                     int n_slices) {
   ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};

@@ -16,13 +16,6 @@ ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
   return ws_is_matrix_vector(p) && !has_region && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
-/* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal
- * numbers with a large partner: PEDANTIC does without. So do the rows for vectors, in any class:
- * chains of lanes and a tree of their sums round no term more often than one chain of k. */
-bool ws_gpu_takes_fma(const ws_call *call, const ws_problem *p) {
-  return !ws_is_half(p->a.type) || ws_math_of(call, p) == WSGEMM_MATH_PEDANTIC;
-}
-
 ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
   return ws_gpu_plan_without_row(call, p, device, kind, 0).split;
 }
