@@ -59,34 +59,38 @@ void ws_bench_cublas_set_tf32(bool on) { set_math(handle, on ? TF32_MATH : DEFAU
 
 const char *ws_bench_cublas_version(void) { return version; }
 
-bool ws_bench_cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,
-                          int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+typedef struct scalars {
+  const void *one, *zero;
+} scalars;
+
+/* Of half precision they are floats, as its sums are. */
+static scalars scalars_of(wsgemm_type type) {
   static const float one_s[2] = {1, 0}, zero_s[2] = {0, 0};
   static const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};
-  const bool wide = type == WSGEMM_F64 || type == WSGEMM_C64;
-  const void *one = wide ? (const void *)one_d : one_s, *zero = wide ? (const void *)zero_d : zero_s;
-  const int op_a = transa == WSGEMM_NO_TRANS ? OP_N : OP_T, op_b = transb == WSGEMM_NO_TRANS ? OP_N : OP_T;
-  if (type == WSGEMM_F16 || type == WSGEMM_BF16) {
-    const int half = type == WSGEMM_F16 ? R_16F : R_16BF;
-    return gemm_ex(handle, op_a, op_b, m, n, k, one, a, half, lda, b, half, ldb, zero, c, half, ldc, COMPUTE_32F,
+  return type == WSGEMM_F64 || type == WSGEMM_C64 ? (scalars){one_d, zero_d} : (scalars){one_s, zero_s};
+}
+static int op_of(wsgemm_op op) { return op == WSGEMM_NO_TRANS ? OP_N : OP_T; }
+/* cuBLAS's name of a half precision; -1: it is another type. */
+static int half_of(wsgemm_type type) { return type == WSGEMM_F16 ? R_16F : type == WSGEMM_BF16 ? R_16BF : -1; }
+
+bool ws_bench_cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,
+                          int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+  const scalars of = scalars_of(type);
+  const int op_a = op_of(transa), op_b = op_of(transb), half = half_of(type);
+  if (half >= 0)
+    return gemm_ex(handle, op_a, op_b, m, n, k, of.one, a, half, lda, b, half, ldb, of.zero, c, half, ldc, COMPUTE_32F,
                    DEFAULT_ALGORITHM) == 0;
-  }
-  return gemm[type](handle, op_a, op_b, m, n, k, one, a, lda, b, ldb, zero, c, ldc) == 0;
+  return gemm[type](handle, op_a, op_b, m, n, k, of.one, a, lda, b, ldb, of.zero, c, ldc) == 0;
 }
 
 bool ws_bench_cublas_gemm_batched(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k,
                                   const void *a, int64_t lda, int64_t stride_a, const void *b, int64_t ldb, int64_t stride_b,
                                   void *c, int64_t ldc, int64_t stride_c, int64_t count) {
-  static const float one_s[2] = {1, 0}, zero_s[2] = {0, 0};
-  static const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};
-  const bool wide = type == WSGEMM_F64 || type == WSGEMM_C64;
-  const void *one = wide ? (const void *)one_d : one_s, *zero = wide ? (const void *)zero_d : zero_s;
-  const int op_a = transa == WSGEMM_NO_TRANS ? OP_N : OP_T, op_b = transb == WSGEMM_NO_TRANS ? OP_N : OP_T;
-  if (type == WSGEMM_F16 || type == WSGEMM_BF16) {
-    const int half = type == WSGEMM_F16 ? R_16F : R_16BF;
-    return batched_ex && batched_ex(handle, op_a, op_b, m, n, k, one, a, half, lda, stride_a, b, half, ldb, stride_b, zero, c,
-                                    half, ldc, stride_c, count, COMPUTE_32F, DEFAULT_ALGORITHM) == 0;
-  }
-  return batched[type] &&
-         batched[type](handle, op_a, op_b, m, n, k, one, a, lda, stride_a, b, ldb, stride_b, zero, c, ldc, stride_c, count) == 0;
+  const scalars of = scalars_of(type);
+  const int op_a = op_of(transa), op_b = op_of(transb), half = half_of(type);
+  if (half >= 0)
+    return batched_ex && batched_ex(handle, op_a, op_b, m, n, k, of.one, a, half, lda, stride_a, b, half, ldb, stride_b, of.zero,
+                                    c, half, ldc, stride_c, count, COMPUTE_32F, DEFAULT_ALGORITHM) == 0;
+  return batched[type] && batched[type](handle, op_a, op_b, m, n, k, of.one, a, lda, stride_a, b, ldb, stride_b, of.zero, c, ldc,
+                                        stride_c, count) == 0;
 }
