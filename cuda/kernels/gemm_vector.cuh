@@ -15,6 +15,7 @@
 #ifndef WS_CUDA_VECTOR_PRODUCT_CUH
 #define WS_CUDA_VECTOR_PRODUCT_CUH
 #include "cuda/epilogue/epilogue.cuh"
+#include "cuda/mainloop/widened.cuh"
 
 namespace ws {
 
@@ -188,19 +189,9 @@ template <class Config> struct vector_product {
   /* The products know a from b by their signs of conjugation. */
   static __device__ __forceinline__ void multiply_add(sum_type &sum, element m, element v) {
     if constexpr (along_m)
-      sum.add(widened(m), widened(v));
+      sum.add(widened<typename Config::type>(m), widened<typename Config::type>(v));
     else
-      sum.add(widened(v), widened(m));
-  }
-
-  /* What is summed. */
-  static __device__ __forceinline__ typename Config::sum widened(element x) {
-    if constexpr (std::is_same_v<typename Config::type, type_h>)
-      return float_of_f16(x);
-    else if constexpr (std::is_same_v<typename Config::type, type_b>)
-      return float_of_bf16(x);
-    else
-      return x;
+      sum.add(widened<typename Config::type>(v), widened<typename Config::type>(m));
   }
 
   template <class SizeK, class MakeOutput>

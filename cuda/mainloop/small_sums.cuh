@@ -6,7 +6,7 @@
  * reads that once more, and beyond the end of one what stands there: neither is stored. */
 #ifndef WS_CUDA_SMALL_SUMS_CUH
 #define WS_CUDA_SMALL_SUMS_CUH
-#include "cuda/ptx/convert.cuh"
+#include "cuda/mainloop/widened.cuh"
 #include "cuda/rows/small_config.cuh"
 #include "cuda/shared/products.cuh"
 #include "cuda/shared/small_args.h"
@@ -22,15 +22,6 @@ template <class Config, int N, bool ALONG_K, bool IS_WIDE> struct small_operand 
   struct alignas(IS_WIDE ? vec *bytes : bytes) vector {
     element e[vec];
   };
-
-  static __device__ __forceinline__ sum widened(element x) {
-    if constexpr (std::is_same_v<typename Config::type, type_h>)
-      return float_of_f16(x);
-    else if constexpr (std::is_same_v<typename Config::type, type_b>)
-      return float_of_bf16(x);
-    else
-      return x;
-  }
 
   /* Number i of the thread's x. */
   static __device__ __forceinline__ int x_of(int tile, int n_tiles, int i) {
@@ -56,18 +47,19 @@ template <class Config, int N, bool ALONG_K, bool IS_WIDE> struct small_operand 
     for (int i = 0; i < n_at; i++) {
       if constexpr (ALONG_K && (STEP == 1 || !IS_WIDE)) {
 #pragma unroll
-        for (int s = 0; s < STEP; s++) to[s][i] = widened(*reinterpret_cast<const element *>(at[i] + s * bytes));
+        for (int s = 0; s < STEP; s++)
+          to[s][i] = widened<typename Config::type>(*reinterpret_cast<const element *>(at[i] + s * bytes));
       } else if constexpr (ALONG_K) {
         static_assert(STEP == vec);
         const vector x = *reinterpret_cast<const vector *>(at[i]);
 #pragma unroll
-        for (int s = 0; s < STEP; s++) to[s][i] = widened(x.e[s]);
+        for (int s = 0; s < STEP; s++) to[s][i] = widened<typename Config::type>(x.e[s]);
       } else {
 #pragma unroll
         for (int s = 0; s < STEP; s++) {
           const vector x = *reinterpret_cast<const vector *>(at[i] + s * pitch);
 #pragma unroll
-          for (int e = 0; e < vec; e++) to[s][i * vec + e] = widened(x.e[e]);
+          for (int e = 0; e < vec; e++) to[s][i * vec + e] = widened<typename Config::type>(x.e[e]);
         }
       }
       at[i] += STEP * (ALONG_K ? bytes : pitch);
