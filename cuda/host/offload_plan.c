@@ -263,7 +263,7 @@ ws_block ws_offload_block(const ws_offload_plan *plan, bool of_strip, int i) {
   int64_t first, length;
   if (plan->is_whole) return all_of(&plan->matrix[operand]);
   range_of(plan, of_strip, i, &first, &length);
-  if (is_along_rows(plan, operand)) return (ws_block){0 + first, 0, length, plan->p->k, 0};
+  if (is_along_rows(plan, operand)) return (ws_block){first, 0, length, plan->p->k, 0};
   return (ws_block){0, first, plan->p->k, length, 0};
 }
 

@@ -47,9 +47,6 @@ static ws_tile_grid grid_of_plan(const ws_gpu_plan *plan, const ws_problem *p) {
   return grid;
 }
 
-/* The rates of rows are those of an H200. */
-enum { RATED_SMS = 132 };
-
 /* Times of rows that are not by map, by type: fitted to all candidates of 300 to 500 shapes
  * (`bench_choices --dump`, H200, 2026-11-22), so that the row with the least time is the fastest,
  * or near it; the times themselves are within a quarter. */
@@ -84,12 +81,6 @@ static double copy_cost(const tiled_model *model, int32_t mode) {
                                     : model->vectors_k;
 }
 
-/* us of an SM for a k of so many elements of an item, if all goes well. */
-static double us_per_k(const ws_cuda_row *row, double elements) {
-  const double real = ws_types[row->type].n_real * ws_types[row->type].n_real;
-  return elements / row->rate * 2 * real * RATED_SMS * 1e-6;
-}
-
 /* As the kernel numbers them (item_tile_at). */
 int64_t ws_gpu_plan_items(const ws_problem *p, const ws_cuda_row *row, const ws_tile_grid *grid) {
   if (row->kind == WS_ROW_SMALL) return ws_small_items(p, row);
@@ -112,7 +103,7 @@ static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sm
   const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, width), places = (int64_t)n_sms * row->blocks;
   const double copies = copy_cost(model, plan->mode_a) * row->bm + copy_cost(model, plan->mode_b) * width;
   const double k = (double)plan->split.k_per_split, half = model->half_warps + model->half_short * 200 / (200 + k);
-  const double item_us = us_per_k(row, row->bm * width + copies * row->rate) * (k + model->item_k) + model->item_us;
+  const double item_us = ws_rated_us_per_k(row, row->bm * width + copies * row->rate) * (k + model->item_k) + model->item_us;
   const double each = (double)ws_ceil_div(n_items % places, n_sms);
   const double last = each > 0 ? each * share_of_speed(row->blocks * warps, half) / share_of_speed(each * warps, half) : 0;
   return ((double)(n_items / places) * row->blocks + last) * item_us;
@@ -326,35 +317,27 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
  * of one part do. */
 static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
   enum { DMMA, TF32X1, TF32X2, TF32W2, FFMA, N_FAMILIES };
-#define WS_ORDER(family, name) WS_NUMERICS_##family##_##name
+#define WS_OF_MMA_SYNC(name) WS_NUMERICS_DMMA_##name, WS_NUMERICS_TF32X1_##name, WS_NUMERICS_TF32X2_##name
+#define WS_OF_UNITS(name) WS_OF_MMA_SYNC(name), WS_NUMERICS_TF32W2_##name
   static const struct {
     int k_groups, cluster;
     ws_numerics numerics[N_FAMILIES];
   } orders[] = {
-      {1, 1, {WS_ORDER(DMMA, G1), WS_ORDER(TF32X1, G1), WS_ORDER(TF32X2, G1), WS_ORDER(TF32W2, G1), WS_NUMERICS_CHAIN}},
-      {1,
-       2,
-       {WS_ORDER(DMMA, G1_K2), WS_ORDER(TF32X1, G1_K2), WS_ORDER(TF32X2, G1_K2), WS_ORDER(TF32W2, G1_K2), WS_NUMERICS_CHAIN}},
-      {1,
-       4,
-       {WS_ORDER(DMMA, G1_K4), WS_ORDER(TF32X1, G1_K4), WS_ORDER(TF32X2, G1_K4), WS_ORDER(TF32W2, G1_K4), WS_NUMERICS_CHAIN}},
-      {1,
-       8,
-       {WS_ORDER(DMMA, G1_K8), WS_ORDER(TF32X1, G1_K8), WS_ORDER(TF32X2, G1_K8), WS_ORDER(TF32W2, G1_K8), WS_NUMERICS_CHAIN}},
-      {2, 1, {WS_ORDER(DMMA, G2), WS_ORDER(TF32X1, G2), WS_ORDER(TF32X2, G2), WS_ORDER(TF32W2, G2), WS_ORDER(FFMA, G2)}},
-      {2, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G2_K2)}},
-      {2,
-       4,
-       {WS_ORDER(DMMA, G2_K4), WS_ORDER(TF32X1, G2_K4), WS_ORDER(TF32X2, G2_K4), WS_ORDER(TF32W2, G2_K4), WS_ORDER(FFMA, G2_K4)}},
-      {2,
-       8,
-       {WS_ORDER(DMMA, G2_K8), WS_ORDER(TF32X1, G2_K8), WS_ORDER(TF32X2, G2_K8), WS_ORDER(TF32W2, G2_K8), WS_ORDER(FFMA, G2_K8)}},
-      {4, 1, {WS_ORDER(DMMA, G4), WS_ORDER(TF32X1, G4), WS_ORDER(TF32X2, G4), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4)}},
-      {4, 2, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K2), WS_ORDER(TF32X2, G4_K2), WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN}},
-      {4, 4, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K4), WS_ORDER(TF32X2, G4_K4), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4_K4)}},
-      {4, 8, {WS_ORDER(DMMA, G4_K8), WS_ORDER(TF32X1, G4_K8), WS_ORDER(TF32X2, G4_K8), WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G4_K8)}},
+      {1, 1, {WS_OF_UNITS(G1), WS_NUMERICS_CHAIN}},
+      {1, 2, {WS_OF_UNITS(G1_K2), WS_NUMERICS_CHAIN}},
+      {1, 4, {WS_OF_UNITS(G1_K4), WS_NUMERICS_CHAIN}},
+      {1, 8, {WS_OF_UNITS(G1_K8), WS_NUMERICS_CHAIN}},
+      {2, 1, {WS_OF_UNITS(G2), WS_NUMERICS_FFMA_G2}},
+      {2, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_FFMA_G2_K2}},
+      {2, 4, {WS_OF_UNITS(G2_K4), WS_NUMERICS_FFMA_G2_K4}},
+      {2, 8, {WS_OF_UNITS(G2_K8), WS_NUMERICS_FFMA_G2_K8}},
+      {4, 1, {WS_OF_MMA_SYNC(G4), WS_NUMERICS_CHAIN, WS_NUMERICS_FFMA_G4}},
+      {4, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_TF32X1_G4_K2, WS_NUMERICS_TF32X2_G4_K2, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN}},
+      {4, 4, {WS_NUMERICS_CHAIN, WS_NUMERICS_TF32X1_G4_K4, WS_NUMERICS_TF32X2_G4_K4, WS_NUMERICS_CHAIN, WS_NUMERICS_FFMA_G4_K4}},
+      {4, 8, {WS_OF_MMA_SYNC(G4_K8), WS_NUMERICS_CHAIN, WS_NUMERICS_FFMA_G4_K8}},
   };
-#undef WS_ORDER
+#undef WS_OF_UNITS
+#undef WS_OF_MMA_SYNC
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;

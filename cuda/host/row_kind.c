@@ -20,14 +20,9 @@ ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_dev
   return ws_gpu_plan_without_row(call, p, device, kind, 0).split;
 }
 
-/* The least time of the rows of that kind. */
-static double best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  const ws_gpu_plan plan = ws_gpu_plan_without_row(call, p, device, kind, 0);
-  return ws_gpu_best_us(&plan, device);
-}
-
-static double sliced_us(const ws_call *call, const ws_problem *p, const ws_device *device, int n_slices) {
-  const ws_gpu_plan plan = ws_gpu_plan_without_row(call, p, device, WS_ROW_SLICED, n_slices);
+/* The least time of the rows of that kind; n_slices: of sliced ones. */
+static double best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind, int n_slices) {
+  const ws_gpu_plan plan = ws_gpu_plan_without_row(call, p, device, kind, n_slices);
   return ws_gpu_best_us(&plan, device);
 }
 
@@ -72,7 +67,7 @@ static ws_row_kind forced_kind_of_floats(const ws_call *call, const ws_problem *
  * between them is fitted to random products. */
 static double copied_best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
   const double events_us = 5;
-  return best_us(call, p, device, kind) - events_us;
+  return best_us(call, p, device, kind, 0) - events_us;
 }
 
 /* By slices of TF32 in one launch (tf32), by slices of 16 bits, by multiply-adds (ffma, outer, tiled): what the models think is fastest.
@@ -84,7 +79,7 @@ static ws_row_kind kind_of_floats(const ws_call *call, const ws_problem *p, cons
   const double tiled_us = tiled_adds_us(call, p, device);
   const double ffma_us = may_be_ffma ? copied_best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
   const double tf32_us = may_be_tf32(call, p, n_slices) ? copied_best_us(call, p, device, WS_ROW_TF32) : HUGE_VAL;
-  const double slices_us = may_be_sliced(call, p, n_slices) ? sliced_us(call, p, device, n_slices) : HUGE_VAL;
+  const double slices_us = may_be_sliced(call, p, n_slices) ? best_us(call, p, device, WS_ROW_SLICED, n_slices) : HUGE_VAL;
   /* so the kinds come nearest to the best rows of 126 random products, most of odd lds, and of 195 with a short k; no choice may
    * go by lds */
   const double adds_us = fmin(1.1 * ffma_us, 1.25 * tiled_us);
@@ -106,7 +101,7 @@ static bool wants_parts(const ws_call *call, const ws_problem *p, const ws_devic
   /* the model of tiled rows is off by these, where k is split (suite row_times) */
   const double slower = p->a.type == WSGEMM_C64 ? 1.3 : 1.7;
   return ws_gpu_split_for(call, p, device, WS_ROW_TILED).n_splits > 1 &&
-         slower * tiled_adds_us(call, p, device) < best_us(call, p, device, WS_ROW_DMMA);
+         slower * tiled_adds_us(call, p, device) < best_us(call, p, device, WS_ROW_DMMA, 0);
 }
 
 /* Every product of double precision but by vectors, and with k in many parts, whatever the policy and COARSE_FACTOR,
@@ -123,7 +118,7 @@ static ws_row_kind kind_of_doubles(const ws_call *call, const ws_problem *p, con
 
 /* With what comes before. */
 static double wgmma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return best_us(call, p, device, WS_ROW_WGMMA) + ws_wgmma_copies_us(&ws_direct_terms_h200, p);
+  return best_us(call, p, device, WS_ROW_WGMMA, 0) + ws_wgmma_copies_us(&ws_direct_terms_h200, p);
 }
 
 /* Half precision's matrix-vector products: by the rows for vectors; without end for others. */
@@ -139,7 +134,7 @@ static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_devi
   if (ws_gpu_takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p)) return false;
   if (forced) return forced->kind == WS_ROW_DIRECT;
   if (!ws_may_be_direct(p)) return false;
-  const double us = best_us(call, p, device, WS_ROW_DIRECT);
+  const double us = best_us(call, p, device, WS_ROW_DIRECT, 0);
   return us < vector_us(call, p, device) && (!ws_tma_takes(p) || us < wgmma_us(call, p, device));
 }
 

@@ -18,8 +18,6 @@ static const struct {
   double pair_us; /* of an item of two blocks that share A */
 } terms[] = {{21.1, 3.15e6, 0.1, 0}, {25.8, 3.2e6, 0.084, 2.6}, {25.8, 3.2e6, 0.084, 2.6}};
 
-enum { RATED_SMS = 132 };
-
 /* Two passes read floats, of which the second writes slices. A matrix is split again where C's chunks do not keep it. */
 static double split_bytes(const ws_problem *p, const ws_chunks *chunks, int n_slices) {
   const int unit = ws_types[p->a.type].n_real;
@@ -53,9 +51,9 @@ ws_sliced_product ws_sliced_look_at(const ws_problem *p, int n_slices) {
 double ws_sliced_us(const ws_sliced_product *product, const ws_problem *p, const ws_cuda_row *row, int n_sms) {
   if (!product->is_possible) return HUGE_VAL;
   const int unit = ws_types[p->a.type].n_real;
-  const double bm = row->bm, bn = (double)row->bn * row->coarse, flops = 2 * unit * unit * bm * bn * (double)p->k;
+  const double bm = row->bm, bn = (double)row->bn * row->coarse;
   const double places = ws_max(1, n_sms / row->cluster), share = ws_wanted_share(p, row->bm + (int)bn * row->cluster);
-  const double item_us = flops * RATED_SMS / (row->rate * 1e6) + terms[row->n_slices - 1].line_us * bm * unit +
+  const double item_us = ws_rated_us_per_k(row, bm * bn) * (double)p->k + terms[row->n_slices - 1].line_us * bm * unit +
                          (row->cluster > 1 ? terms[row->n_slices - 1].pair_us : 0);
   double rounds = 0;
   for (int i = 0; i < product->n_shapes; i++) {

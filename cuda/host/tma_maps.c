@@ -109,9 +109,8 @@ bool ws_is_bare(const ws_problem *p) {
 }
 
 bool ws_is_across(const ws_problem *p, const ws_cuda_row *row) {
-  enum { RATED_SMS = 132 };
   if (row->kind != WS_ROW_WGMMA || !ws_is_bare(p)) return false;
-  const ws_wgmma_product product = ws_wgmma_look_at(&ws_wgmma_terms_h200, p, RATED_SMS, false);
+  const ws_wgmma_product product = ws_wgmma_look_at(&ws_wgmma_terms_h200, p, WS_RATED_SMS, false);
   return ws_wgmma_is_across(&ws_wgmma_terms_h200, &product, row);
 }
 
