@@ -81,8 +81,7 @@ static struct batch batch_drawn(wsgemm_type type, int64_t m, int64_t n, int64_t 
   double beta[2];
   scalar_get(x.d.type_scalar, &x.d.beta, beta);
   const bool is_padded = drawn(0, 1), is_shared = drawn(0, 7) == 0;
-  const bool trans_a = op_a == WSGEMM_TRANS || op_a == WSGEMM_CONJ_TRANS,
-             trans_b = op_b == WSGEMM_TRANS || op_b == WSGEMM_CONJ_TRANS;
+  const bool trans_a = op_transposes(op_a), trans_b = op_transposes(op_b);
   const int64_t a_lines = trans_a ? m : k, a_length = trans_a ? k : m, b_lines = trans_b ? k : n, b_length = trans_b ? n : k;
   x.d.lda = padded(a_length, is_padded), x.d.ldb = padded(b_length, is_padded), x.d.ldc = padded(m, is_padded);
   x.d.batch_count = count;

@@ -124,8 +124,8 @@ static void print_call(const char *backend, const struct call_memory *where, uns
   if (row && wsgemm_set_kernel(handle, row) != WSGEMM_SUCCESS) row = "refused";
 
   const bool by_columns = d.layout == WSGEMM_COL_MAJOR;
-  const bool a_swapped = (d.transa == WSGEMM_TRANS || d.transa == WSGEMM_CONJ_TRANS) == by_columns;
-  const bool b_swapped = (d.transb == WSGEMM_TRANS || d.transb == WSGEMM_CONJ_TRANS) == by_columns;
+  const bool a_swapped = op_transposes(d.transa) == by_columns;
+  const bool b_swapped = op_transposes(d.transb) == by_columns;
   struct operand a = operand_new(d.type_a, a_swapped ? d.k : d.m, a_swapped ? d.m : d.k, d.batch_count, spread, where, &random);
   struct operand b = operand_new(d.type_b, b_swapped ? d.n : d.k, b_swapped ? d.k : d.n, d.batch_count, spread, where, &random);
   struct operand c = operand_new(d.type_c, by_columns ? d.m : d.n, by_columns ? d.n : d.m, d.batch_count, false, where, &random);

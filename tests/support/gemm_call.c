@@ -69,12 +69,10 @@ wsgemm_status gemm_typed(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   return WSGEMM_INTERNAL_ERROR;
 }
 
-static bool is_transposed(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
-
 /* Rows and columns of a stored operand whose op() is rows x cols. */
 static void stored_shape(wsgemm_op op, int64_t rows, int64_t cols, int64_t *stored_rows, int64_t *stored_cols) {
-  *stored_rows = is_transposed(op) ? cols : rows;
-  *stored_cols = is_transposed(op) ? rows : cols;
+  *stored_rows = op_transposes(op) ? cols : rows;
+  *stored_cols = op_transposes(op) ? rows : cols;
 }
 
 static int64_t least_ld(wsgemm_layout layout, int64_t stored_rows, int64_t stored_cols) {

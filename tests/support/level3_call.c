@@ -23,7 +23,6 @@ static bool has_two_products(wsgemm_routine r) { return r == WSGEMM_SYR2K || r =
 static bool is_rank_update(wsgemm_routine r) { return r == WSGEMM_SYRK || r == WSGEMM_HERK || has_two_products(r); }
 bool routine_writes_triangle(wsgemm_routine r) { return is_rank_update(r) || r == WSGEMM_GEMMTR; }
 bool routine_has_k(wsgemm_routine r) { return routine_writes_triangle(r); }
-static bool is_transposed(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
 
 int variants_of(wsgemm_routine r, wsgemm_type type, struct variant variants[MAX_VARIANTS]) {
   int n = 0;
@@ -56,9 +55,9 @@ void level3_shapes(const wsgemm_level3_desc *d, int64_t rows[3], int64_t cols[3]
     return;
   }
   rows[2] = cols[2] = n;
-  rows[0] = is_transposed(d->transa) ? d->k : n, cols[0] = is_transposed(d->transa) ? n : d->k;
+  rows[0] = op_transposes(d->transa) ? d->k : n, cols[0] = op_transposes(d->transa) ? n : d->k;
   if (has_two_products(d->routine)) rows[1] = rows[0], cols[1] = cols[0];
-  if (d->routine == WSGEMM_GEMMTR) rows[1] = is_transposed(d->transb) ? n : d->k, cols[1] = is_transposed(d->transb) ? d->k : n;
+  if (d->routine == WSGEMM_GEMMTR) rows[1] = op_transposes(d->transb) ? n : d->k, cols[1] = op_transposes(d->transb) ? d->k : n;
 }
 
 static bool has_matrix(wsgemm_routine r, int idx) { return idx != 1 || (r != WSGEMM_SYRK && r != WSGEMM_HERK); }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_transposed(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
 static bool is_conjugated(wsgemm_op op) { return op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS; }
 
 static struct values dense_new(int64_t rows, int64_t cols, bool is_complex) {
@@ -22,7 +21,7 @@ static struct values dense_new(int64_t rows, int64_t cols, bool is_complex) {
 
 /* op of the upper left rows x cols corner. */
 static struct values dense_op(const struct values *x, int64_t rows, int64_t cols, wsgemm_op op) {
-  const bool swap = is_transposed(op);
+  const bool swap = op_transposes(op);
   struct values y = dense_new(swap ? cols : rows, swap ? rows : cols, x->is_complex);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < cols; j++) {
@@ -64,7 +63,7 @@ bool level3_is_written(const wsgemm_level3_desc *d, int64_t i, int64_t j) {
 }
 
 static wsgemm_op flipped(wsgemm_op op, bool conjugate) {
-  const bool is_trans = !is_transposed(op), is_conj = is_conjugated(op) != conjugate;
+  const bool is_trans = !op_transposes(op), is_conj = is_conjugated(op) != conjugate;
   return is_trans ? (is_conj ? WSGEMM_CONJ_TRANS : WSGEMM_TRANS) : (is_conj ? WSGEMM_CONJ_NO_TRANS : WSGEMM_NO_TRANS);
 }
 

@@ -221,7 +221,7 @@ bool matrix_is_guard(const struct matrix *x, int64_t i, int64_t j) {
 }
 
 void matrix_store(const struct matrix *x, const struct values *values, wsgemm_op op) {
-  const bool transposed = op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS;
+  const bool transposed = op_transposes(op);
   const double sign = op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS ? -1 : 1;
   REQUIRE((transposed ? x->cols : x->rows) <= values->rows && (transposed ? x->rows : x->cols) <= values->cols,
           "a %lld x %lld matrix from %lld x %lld values", (long long)x->rows, (long long)x->cols, (long long)values->rows,

@@ -36,6 +36,7 @@ bool type_is_half(wsgemm_type type);
 bool type_is_single(wsgemm_type type); /* its reals are floats */
 bool type_is_double(wsgemm_type type); /* else sums, alpha and beta are single */
 size_t type_bytes(wsgemm_type type);
+static inline bool op_transposes(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
 char type_letter(wsgemm_type type);
 wsgemm_type type_of_scalars(wsgemm_type type);
 double type_largest(wsgemm_type type); /* the largest finite real */

@@ -55,8 +55,8 @@ static wsgemm_status judge_arguments(const wsgemm_gemm_desc *d) {
       d->transb > WSGEMM_CONJ_NO_TRANS || d->m < 0 || d->n < 0 || d->k < 0)
     return WSGEMM_INVALID_VALUE;
   const bool columns = d->layout == WSGEMM_COL_MAJOR;
-  const bool a_flips = d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS;
-  const bool b_flips = d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS;
+  const bool a_flips = op_transposes(d->transa);
+  const bool b_flips = op_transposes(d->transb);
   const int64_t length[3] = {columns != a_flips ? d->m : d->k, columns != b_flips ? d->k : d->n, columns ? d->m : d->n};
   const int64_t count[3] = {columns != a_flips ? d->k : d->m, columns != b_flips ? d->n : d->k, columns ? d->n : d->m};
   const int64_t ld[3] = {d->lda, d->ldb, d->ldc};

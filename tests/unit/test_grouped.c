@@ -63,10 +63,8 @@ static void fill(const struct buffer *x, const struct lies *where) {
       put_random(x, where->at + (where->rows_contiguous ? i + j * where->ld : j + i * where->ld));
 }
 
-static bool is_trans(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
-
 static struct lies lies_of(const wsgemm_grouped_desc *d, wsgemm_op op, int64_t rows, int64_t cols) {
-  struct lies x = {(d->layout == WSGEMM_COL_MAJOR) != is_trans(op), rows, cols, 0, 0};
+  struct lies x = {(d->layout == WSGEMM_COL_MAJOR) != op_transposes(op), rows, cols, 0, 0};
   const int64_t least = x.rows_contiguous ? rows : cols;
   x.ld = (least > 1 ? least : 1) + drawn(0, MOST_PAD);
   return x;

@@ -42,8 +42,8 @@ static ws_problem problem_of(const wsgemm_gemm_desc *d) {
   p.a.type = p.b.type = d->type_a, p.c.type = d->type_c;
   p.a.conj = type_is_complex(d->type_a) && (d->transa == WSGEMM_CONJ_TRANS || d->transa == WSGEMM_CONJ_NO_TRANS);
   p.b.conj = type_is_complex(d->type_a) && (d->transb == WSGEMM_CONJ_TRANS || d->transb == WSGEMM_CONJ_NO_TRANS);
-  p.a.trans = d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS;
-  p.b.trans = d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS;
+  p.a.trans = op_transposes(d->transa);
+  p.b.trans = op_transposes(d->transb);
   p.m = d->m, p.n = d->n, p.k = d->k;
   p.a.data = d->a, p.b.data = d->b, p.c.data = d->c;
   p.a.ld = d->lda, p.b.ld = d->ldb, p.c.ld = d->ldc;

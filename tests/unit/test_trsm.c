@@ -159,7 +159,7 @@ static ws_system ws_system_of(const struct system *s) {
   memset(&out, 0, sizeof out);
   out.m = shape->m, out.n = shape->n, out.batch_count = shape->batch, out.is_right = shape->is_right;
   out.a.data = s->stored_a.elements, out.a.ld = s->stored_a.ld, out.a.stride = s->stored_a.ld * s->k, out.a.type = shape->type;
-  out.a.trans = shape->op == WSGEMM_TRANS || shape->op == WSGEMM_CONJ_TRANS;
+  out.a.trans = op_transposes(shape->op);
   out.a.conj = is_complex && (shape->op == WSGEMM_CONJ_TRANS || shape->op == WSGEMM_CONJ_NO_TRANS);
   out.a.structure = shape->is_unit ? WS_UNIT_TRIANGULAR : WS_TRIANGULAR;
   out.a.stored_upper = shape->is_upper;
@@ -191,7 +191,7 @@ static void solve(const struct system *s, wsgemm_handle *h) {
 /* op(A) of a product of the batch, or its transpose if A is on the right: T X = alpha B, with X and
  * B transposed as well. */
 static void t_element(const struct system *s, int64_t batch, int64_t i, int64_t p, double z[2]) {
-  const bool is_trans = (s->shape.op == WSGEMM_TRANS || s->shape.op == WSGEMM_CONJ_TRANS) != s->shape.is_right;
+  const bool is_trans = op_transposes(s->shape.op) != s->shape.is_right;
   memcpy(z, s->a + 2 * (batch * s->k * s->k + (is_trans ? p + i * s->k : i + p * s->k)), 2 * sizeof *z);
   if (s->shape.op == WSGEMM_CONJ_TRANS || s->shape.op == WSGEMM_CONJ_NO_TRANS) z[1] = -z[1];
 }

@@ -127,8 +127,8 @@ static struct call call_new(struct check_random *rng, wsgemm_type type, const in
   if (type_is_half(type)) d->type_c = types_c[check_random_in(rng, 0, 2)];
   d->alpha = scalar_make(type, 0.75, -0.3);
   d->beta = check_random_in(rng, 0, 1) ? scalar_make(type, -1.1, 0.6) : scalar_make(type, 0, 0);
-  const bool a_lies = (d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS) == by_columns;
-  const bool b_lies = (d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS) == by_columns;
+  const bool a_lies = op_transposes(d->transa) == by_columns;
+  const bool b_lies = op_transposes(d->transb) == by_columns;
   d->lda += check_random_in(rng, 0, 3), d->ldb += check_random_in(rng, 0, 3), d->ldc += check_random_in(rng, 0, 3);
   d->batch_count = shape[3];
   d->stride_a = d->lda * (a_lies ? d->m : d->k), d->stride_b = d->ldb * (b_lies ? d->k : d->n);
