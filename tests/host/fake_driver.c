@@ -609,6 +609,7 @@ static void copy_args(fake_launch *l, const void *parameter) {
   if (l->row_idx < 0 || !ws_is_by_map(ws_cuda_rows[l->row_idx].kind)) {
     memcpy(&l->args, parameter, sizeof l->args);
     if (l->row_idx >= 0 && ws_cuda_rows[l->row_idx].kind == WS_ROW_DMMA) memcpy(&l->copied, parameter, sizeof l->copied);
+    if (l->row_idx >= 0 && ws_cuda_rows[l->row_idx].kind == WS_ROW_SMALL) memcpy(&l->small, parameter, sizeof l->small);
     return;
   }
   memcpy(&l->wgmma, parameter, sizeof l->wgmma);

@@ -17,6 +17,7 @@
 #include "cuda/shared/kernel_args.h"
 #include "cuda/shared/launch_state.h"
 #include "cuda/shared/slice_args.h"
+#include "cuda/shared/small_args.h"
 #include "cuda/shared/wgmma_args.h"
 
 #define FAKE_FUNCTION(name, version) FAKE_##name,
@@ -67,6 +68,7 @@ typedef struct fake_launch {
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;
   ws_copied_args copied;           /* of rows of dmma.def; args then has its product's, too */
+  ws_small_args small;             /* of rows of small.def; likewise */
   ws_align_copy_args pitch;        /* of the kernel of that name */
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
