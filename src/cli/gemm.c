@@ -382,10 +382,13 @@ static int compute(wsgemm_handle *h, const request *r, matrices *m, const wsgemm
   return r->verify ? verify(r, m) : WS_EXIT_OK;
 }
 
+static int too_large(const matrices *m) {
+  return ws_cli_fail("out of memory for the product of %" PRId64 " x %" PRId64 " elements", m->c.n_rows, m->c.n_cols);
+}
+
 static int make_output(matrices *m) {
   m->c.data = ws_npy_alloc(m->c.type, m->c.n_rows, m->c.n_cols);
-  if (m->c.data) return WS_EXIT_OK;
-  return ws_cli_fail("out of memory for the product of %" PRId64 " x %" PRId64 " elements", m->c.n_rows, m->c.n_cols);
+  return m->c.data ? WS_EXIT_OK : too_large(m);
 }
 
 static int to_stdout(wsgemm_handle *h, const request *r, matrices *m) {
@@ -405,12 +408,12 @@ static int to_stdout(wsgemm_handle *h, const request *r, matrices *m) {
 static int to_file(wsgemm_handle *h, const request *r, matrices *m) {
   char why[WS_NPY_WHY_BYTES];
   int64_t elapsed_ns = 0;
-  const int64_t n_elements = m->c.n_rows * m->c.n_cols;
+  const int64_t data_bytes = ws_npy_data_bytes(m->c.type, m->c.n_rows, m->c.n_cols);
+  if (data_bytes < 0) return too_large(m);
   ws_npy_output output;
   int code = r->maps ? WS_EXIT_OK : make_output(m);
   if (code != WS_EXIT_OK) return code;
-  if (!ws_npy_open_output(r->output_path, n_elements * ws_cli_types[m->c.type].bytes, &output, why))
-    return ws_cli_fail("%s: %s", r->output_path, why);
+  if (!ws_npy_open_output(r->output_path, data_bytes, &output, why)) return ws_cli_fail("%s: %s", r->output_path, why);
   if (r->maps && !ws_npy_map_output(&output, &m->c, why)) code = ws_cli_fail("%s: %s", r->output_path, why);
   const wsgemm_gemm_desc d = describe(r, m);
   if (code == WS_EXIT_OK) code = compute(h, r, m, &d, &elapsed_ns);

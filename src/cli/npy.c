@@ -204,11 +204,16 @@ bool ws_npy_parse(const unsigned char *start, size_t n_start, int64_t file_bytes
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-void *ws_npy_alloc(wsgemm_type type, int64_t n_rows, int64_t n_cols) {
+int64_t ws_npy_data_bytes(wsgemm_type type, int64_t n_rows, int64_t n_cols) {
   int64_t element_bytes = ws_cli_types[type].bytes, most = (int64_t)(SIZE_MAX / 2 < INT64_MAX ? SIZE_MAX / 2 : INT64_MAX) - 64;
-  if (n_rows > 0 && n_cols > most / element_bytes / n_rows) return NULL;
-  size_t n_bytes = (size_t)(n_rows * n_cols * element_bytes);
-  return aligned_alloc(64, n_bytes ? (n_bytes + 63) / 64 * 64 : 64);
+  if (n_rows > 0 && n_cols > most / element_bytes / n_rows) return -1;
+  return n_rows * n_cols * element_bytes;
+}
+
+void *ws_npy_alloc(wsgemm_type type, int64_t n_rows, int64_t n_cols) {
+  const int64_t n_bytes = ws_npy_data_bytes(type, n_rows, n_cols);
+  if (n_bytes < 0) return NULL;
+  return aligned_alloc(64, n_bytes ? ((size_t)n_bytes + 63) / 64 * 64 : 64);
 }
 
 void ws_npy_swap(wsgemm_type type, void *data, int64_t n_bytes) {

@@ -45,6 +45,9 @@ typedef struct ws_npy_info {
  * WS_NPY_HEADER_MAX_BYTES) always suffice. False: *why says what is wrong. */
 bool ws_npy_parse(const unsigned char *start, size_t n_start, int64_t file_bytes, ws_npy_info *info, char why[WS_NPY_WHY_BYTES]);
 
+/* Bytes of a matrix's data; -1: more than an address can say. */
+int64_t ws_npy_data_bytes(wsgemm_type type, int64_t n_rows, int64_t n_cols);
+
 /* Memory for a matrix (at least one element); NULL: there is not enough. */
 void *ws_npy_alloc(wsgemm_type type, int64_t n_rows, int64_t n_cols);
 

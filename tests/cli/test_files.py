@@ -132,7 +132,9 @@ def test_scalars_that_the_type_cannot_hold(folder):
 def test_a_product_too_large_for_memory(folder):
     (folder / "tall.npy").write_bytes(file_of(header(shape="(4000000000, 0)")))
     (folder / "wide.npy").write_bytes(file_of(header(shape="(0, 4000000000)")))
-    refuse(1, "out of memory", "4000000000 x 4000000000", arguments=["gemm", "tall.npy", "wide.npy", "-o", "c.npy"], cwd=folder)
+    product = ["gemm", "tall.npy", "wide.npy", "-o", "c.npy"]
+    refuse(1, "out of memory", "4000000000 x 4000000000", arguments=product, cwd=folder)
+    refuse(1, "out of memory", "4000000000 x 4000000000", arguments=[*product, "--map"], cwd=folder)
 
 
 # ---- Writing ---------------------------------------------------------------------------------------------------------------
