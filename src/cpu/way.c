@@ -9,24 +9,36 @@
 
 /* Rows or columns that are few: for sums along k; for tiles of C by rows. */
 enum { FEW = 24, FEW_BY_ROWS = 64 };
+/* Bytes of C that do not stay in L2. Of any size, as bits depend on it. */
+enum { FAR_C = 512 * 1024 };
 /* Of k, for sums along it. */
 enum { LEAST_K = 32 };
 
 /* Costs of the ways are in multiply-adds of vectors (measured, Zen 5). */
 enum {
-  END_OF_SUM = 4,  /* an element's sum along k */
-  COPY = 6,        /* a vector that is copied along the other dimension */
+  END_OF_SUM = 4, /* an element's sum along k */
+  COPY = 8,       /* a vector that is copied along the other dimension, for sums */
+  FEW_BYTES = 32, /* so many lines at most are copied faster */
+  COPY_OF_FEW = 3,
+  PACK = 11,       /* the same for tiles, of whole squares */
+  END_OF_STEP = 3, /* of k, of a tile of one vector, with pieces of B's columns */
   END_OF_TILE = 8, /* of a vector of real C, beside a tile that is written by rows; sums were fitted without it */
-  STEPS_OF_C = 20, /* of k, for a tile of C that is written by rows */
-  STEPS_OF_FEW = 5 /* the same of 4 rows or less */
+  END_BY_ROWS = 4, /* of a vector of a tile that is written by rows, beside the columns of C; through a copy; of 4 rows or less */
+  END_BY_COPY = 20,
+  END_OF_FEW_BY_COPY = 5
 };
 
 /* Vectors of n elements; vl is a power of two, and divisions are felt by the smallest products. */
 static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
-static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
-  const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
-  const int64_t cost = vectors_of(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+static bool has_by_rows(const ws_ukr_set *ukr) { return ukr->by_rows[0][0][0] != NULL; }
+
+static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr) {
+  const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real; /* so many times the multiply-adds, beside the same ends */
+  const int64_t end = p->b.trans && (n_real == 1 || has_by_rows(ukr)) ? END_OF_TILE / n_real : 0;
+  const int64_t pack = p->a.trans ? PACK * vl * vectors_of(p->k, vl) / n_real : 0;
+  const int64_t strips = p->b.trans || p->m > vl ? 0 : (p->n + ukr->nr - 1) / ukr->nr * END_OF_STEP / n_real;
+  const int64_t cost = vectors_of(p->m, vl) * ((p->k + end) * p->n + pack) + strips * p->k;
   /* pieces of B's rows come one by one; beside an A in place, they do no harm */
   return p->a.trans && p->b.trans && ws_is_far((double)p->n, p) ? cost + cost / 4 : cost;
 }
@@ -35,23 +47,31 @@ static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
  * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
 static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
   if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
-  const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
+  const bool few_rows = !p->b.trans && p->m <= FEW && (p->m <= p->n || !p->a.trans),
+             few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
   if (!few_rows && !few_columns) return INT64_MAX;
   const int64_t k_vectors = vectors_of(p->k, vl), n_few = ws_min(p->m, p->n);
   if (!few_columns && ws_is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
   const int64_t sums = p->m * p->n * (k_vectors + END_OF_SUM);
-  const int64_t cost = sums + (ws_dots_have_copies(p) ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
+  const int64_t n_copied = !p->a.trans ? p->m : n_few,
+                copy = n_copied * ws_types[p->a.type].bytes <= FEW_BYTES ? COPY_OF_FEW : COPY;
+  const int64_t cost = sums + (ws_dots_have_copies(p) ? vectors_of(n_copied, vl) * k_vectors * vl * copy : 0);
   return !p->a.trans && p->m > vl ? cost + cost / 8 : cost; /* tiles are half full at least: and threads share their A */
 }
 
 /* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
  * fuller. */
-static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl) {
+static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_ukr_set *ukr) {
+  const int64_t vl = ukr->vl, n_vectors = vectors_of(p->n, vl) * p->m;
   if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
-  const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
+  const int64_t c_bytes = p->m * p->n * ws_types[p->a.type].bytes;
+  if (p->m > FEW_BY_ROWS && c_bytes > FAR_C) return INT64_MAX; /* then in long runs */
+  const bool is_one_panel = p->n <= 2 * vl;                    /* the long operand passes by once, from wherever */
   if (p->m > FEW_BY_ROWS && (!p->a.trans || (!is_one_panel && (ws_is_far((double)p->m, p) || ws_is_far((double)p->n, p)))))
     return INT64_MAX;
-  return vectors_of(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
+  if (!has_by_rows(ukr)) return n_vectors * (p->k + (p->m <= 4 ? END_OF_FEW_BY_COPY : END_BY_COPY));
+  const int64_t rows_of_part = ws_types[p->a.type].bytes == 4 ? 8 : 4; /* of what is written at once */
+  return n_vectors * (p->k + END_BY_ROWS) + p->n * ((p->m + rows_of_part - 1) / rows_of_part) * rows_of_part / 2;
 }
 
 ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
@@ -60,7 +80,7 @@ ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WS_WAY_OF_TILES;
   if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WS_WAY_OF_TILES;
   const int64_t vl = row->ukr->vl;
-  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
+  const int64_t tiles = cost_of_tiles(p, row->ukr), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, row->ukr);
   if (tiles <= dots && tiles <= by_rows) return WS_WAY_OF_TILES;
   return dots < by_rows ? WS_WAY_OF_DOTS : WS_WAY_BY_ROWS;
 }

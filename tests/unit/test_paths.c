@@ -88,7 +88,7 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
     plan.bn = row->nr * drawn(1, 4);
     return plan;
   }
-  switch (drawn(0, 3)) {
+  switch (drawn(0, 4)) {
   case 0: /* direct, panels of rows */
     plan.pack_a = p->a.trans || drawn(0, 1);
     plan.asks_for_a = !plan.pack_a && drawn(0, 1);
@@ -100,6 +100,12 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
     plan.asks_for_a = plan.by_columns && drawn(0, 1), plan.asks_for_c = plan.by_columns && drawn(0, 1);
     plan.bn = row->nr * drawn(1, 4);
     break;
+  case 2: /* as the transpose, C by rows */
+    plan.transposed = plan.c_by_rows = true;
+    plan.pack_a = !p->b.trans || drawn(0, 1);
+    plan.bm = row->mr * drawn(1, 3);
+    plan.bn = row->nr * drawn(1, 4);
+    break;
   default:
     plan.path = WS_PATH_PACKED;
     plan.bm = row->mr * drawn(1, 3);
@@ -109,10 +115,21 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   return plan;
 }
 
+/* What must have the bits of this plan. The transposed sums of complex numbers are other sums. */
+static ws_plan plain_beside(const ws_plan *plan, const ws_problem *p) {
+  ws_plan plain = plan_plain(plan->row, p, plan->kc);
+  if (!plan->c_by_rows || !type_is_complex(p->a.type)) return plain;
+  plain.transposed = plain.c_by_rows = true;
+  plain.pack_a = !p->b.trans;
+  plain.bm = p->n, plain.bn = p->m;
+  return plain;
+}
+
 static const char *plan_words(const ws_plan *plan, char text[160]) {
-  snprintf(text, 160, "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d asks=%d%d",
+  snprintf(text, 160,
+           "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d asks=%d%d",
            plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
-           (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns,
+           (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
            plan->asks_for_a, plan->asks_for_c);
   return text;
 }
@@ -145,7 +162,7 @@ static void run_shape(const ws_cpu_row *row, int64_t m, int64_t n, int64_t k, in
     ws_cpu_run(&p, &plan);
     const unsigned long long digest = matrix_digest(&any.stored[2]);
     case_store(&any, &d, &where);
-    const ws_plan plain = plan_plain(row, &p, kc);
+    const ws_plan plain = plain_beside(&plan, &p);
     ws_cpu_run(&p, &plain);
     char text[DESCRIPTION_BYTES];
     CHECK(digest == matrix_digest(&any.stored[2]), "%s: %s: other bits than by the direct path", gemm_describe(&d, text),
@@ -237,7 +254,7 @@ static void batches_of(const ws_cpu_row *row) {
     const ws_plan plan = plan_drawn(row, &p, drawn(1, 12));
     ws_cpu_run(&p, &plan);
     p.batch_count = 1;
-    const ws_plan plain = plan_plain(row, &p, plan.kc);
+    const ws_plan plain = plain_beside(&plan, &p);
     for (int64_t product = 0; product < count; product++) {
       p.a.data = a + (size_t)(product * d.stride_a) * type_bytes(row->type);
       p.b.data = b + (size_t)(product * d.stride_b) * type_bytes(row->type);
@@ -253,6 +270,41 @@ static void batches_of(const ws_cpu_row *row) {
 }
 static void batches(void) { rng = check_random_from(123), each_row(batches_of); }
 
+/* Products that go without a plan have the bits of their plan. */
+static void unplanned(void) {
+  enum { N_SMALL = WS_SMALL_DOTS + 1 };
+  static const wsgemm_type types[] = {WSGEMM_F32, WSGEMM_F64, WSGEMM_C32, WSGEMM_C64};
+  rng = check_random_from(124);
+  CHECK(wsgemm_default_num_threads() >= 1, "the first call, which finds out what the machine can run");
+  for (int t = 0; t < 4; t++) {
+    int n_seen[N_SMALL] = {0};
+    for (int i = 0; i < 3000 / check_scale(); i++) {
+      const int64_t m = drawn(2, drawn(0, 1) ? 8 : 40), n = drawn(2, drawn(0, 1) ? 8 : 40), k = drawn(1, drawn(0, 1) ? 12 : 300);
+      struct stage stage = stage_new(types[t], m, n, k, FILL_UNIFORM, &rng);
+      const struct layout_of_case where = layout_drawn(&rng);
+      wsgemm_gemm_desc d = gemm_desc(types[t], WSGEMM_COL_MAJOR, draw_op(types[t], &rng), draw_op(types[t], &rng), m, n, k);
+      draw_scalars(&d, false);
+      case_store(&stage, &d, &where);
+      ws_problem p = problem_of(&d);
+      const ws_call call = ws_call_of(ws_handle(NULL));
+      n_seen[ws_small_of(&call, &p, ws_row_for(&call, p.a.type))]++;
+      REQUIRE(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      const unsigned long long digest = matrix_digest(&stage.stored[2]);
+      case_store(&stage, &d, &where);
+      p = problem_of(&d);
+      ws_plan plan;
+      ws_plan_make(&call, &p, &plan);
+      ws_cpu_run(&p, &plan);
+      char text[DESCRIPTION_BYTES], words[160];
+      CHECK(digest == matrix_digest(&stage.stored[2]), "%s: %s: other bits than without the plan", gemm_describe(&d, text),
+            plan_words(&plan, words));
+      stage_free(&stage);
+    }
+    for (int small = WS_SMALL; small < N_SMALL; small++)
+      CHECK(n_seen[small] >= 10, "type %d: %d of way %d", t, n_seen[small], small);
+  }
+}
+
 static const struct check_case cases[] = {
-    {"odd_plans", odd_plans}, {"every_cut", every_cut}, {"vectors", vectors}, {"batches", batches}};
+    {"odd_plans", odd_plans}, {"every_cut", every_cut}, {"vectors", vectors}, {"batches", batches}, {"unplanned", unplanned}};
 CHECK_MAIN("paths", cases)

@@ -150,10 +150,10 @@ static void types_and_ops(void) {
   struct check_random rng = check_random_from(340);
   for (int type = 0; type < N_TYPES; type++)
     for (int turn = 0; turn < (check_scale() > 1 ? 1 : 4); turn++) {
-      struct staged both = {.stage = stage_new((wsgemm_type)type, 140, 130, 120, FILL_UNIFORM, &rng)};
-      both.d =
-          gemm_desc((wsgemm_type)type, all_layouts[turn % 2], draw_op((wsgemm_type)type, &rng), draw_op((wsgemm_type)type, &rng),
-                    check_random_in(&rng, 90, 140), check_random_in(&rng, 90, 130), check_random_in(&rng, 90, 120));
+      struct staged both = {.stage = stage_new((wsgemm_type)type, 420, 410, 70, FILL_UNIFORM, &rng)};
+      both.d = gemm_desc((wsgemm_type)type, all_layouts[turn % 2], draw_op((wsgemm_type)type, &rng),
+                         draw_op((wsgemm_type)type, &rng), check_random_in(&rng, 380, 420), check_random_in(&rng, 380, 410),
+                         check_random_in(&rng, 50, 70)); /* not by rows */
       both.d.alpha = scalar_make((wsgemm_type)type, 0.7, 0.2), both.d.beta = scalar_make((wsgemm_type)type, turn % 2, 0.5);
       folder_make(folder);
       folder_path(user_file, folder, "tuning");

@@ -108,6 +108,47 @@ static __attribute__((noinline)) void transpose_few_columns(int64_t w, int64_t n
     if (q < n) _mm512_mask_storeu_epi32(out + q * out_bytes, rows, v[q]);
 }
 
+/* Up to 16 rows of 5 to 8 words each, transposed. */
+static __attribute__((noinline)) void transpose_8_columns(int64_t w, int64_t n, const char *in, int64_t ld_bytes, char *out,
+                                                          int64_t out_bytes) {
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  const __mmask8 cols = (__mmask8)(0xffu >> (8 - n));
+  const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w));
+  __m256i x[16];
+  __m512i v[8];
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; r++) x[r] = r < w ? _mm256_maskz_loadu_epi32(cols, in + r * ld_bytes) : _mm256_setzero_si256();
+#pragma GCC unroll 8
+  for (int r = 0; r < 8; r++) v[r] = _mm512_inserti64x4(_mm512_castsi256_si512(x[r]), x[8 + r], 1);
+  transpose_lanes(v); /* v[q]: columns q and 4 + q of rows 0 to 3, then of 8 to 11 */
+  transpose_lanes(v + 4);
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; q++) {
+    _mm512_mask_storeu_epi32(out + q * out_bytes, rows, _mm512_permutex2var_epi64(v[q], low, v[4 + q]));
+    if (4 + q < n) _mm512_mask_storeu_epi32(out + (4 + q) * out_bytes, rows, _mm512_permutex2var_epi64(v[q], high, v[4 + q]));
+  }
+}
+
+/* Up to 8 rows of up to 4 elements of 8 bytes each, transposed. */
+static __attribute__((noinline)) void transpose_few_columns_8(int64_t w, int64_t n, const char *in, int64_t ld_bytes, char *out,
+                                                              int64_t out_bytes) {
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  const __mmask8 cols = (__mmask8)(0xffu >> (8 - n)), rows = (__mmask8)(0xffu >> (8 - w));
+  __m256i x[8];
+  __m512i v[4];
+#pragma GCC unroll 8
+  for (int r = 0; r < 8; r++) x[r] = r < w ? _mm256_maskz_loadu_epi64(cols, in + r * ld_bytes) : _mm256_setzero_si256();
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; r++) v[r] = _mm512_inserti64x4(_mm512_castsi256_si512(x[r]), x[4 + r], 1);
+  /* columns 0 and 2, 1 and 3, of two rows each */
+  const __m512i even = _mm512_unpacklo_epi64(v[0], v[1]), odd = _mm512_unpackhi_epi64(v[0], v[1]);
+  const __m512i even_2 = _mm512_unpacklo_epi64(v[2], v[3]), odd_2 = _mm512_unpackhi_epi64(v[2], v[3]);
+  _mm512_mask_storeu_epi64(out, rows, _mm512_permutex2var_epi64(even, low, even_2));
+  if (n > 1) _mm512_mask_storeu_epi64(out + out_bytes, rows, _mm512_permutex2var_epi64(odd, low, odd_2));
+  if (n > 2) _mm512_mask_storeu_epi64(out + 2 * out_bytes, rows, _mm512_permutex2var_epi64(even, high, even_2));
+  if (n > 3) _mm512_mask_storeu_epi64(out + 3 * out_bytes, rows, _mm512_permutex2var_epi64(odd, high, odd_2));
+}
+
 /* One strip of at most 64 / bytes rows, transposed. What lies ahead_bytes further on, the next
  * panel, is asked for meanwhile. */
 static inline __attribute__((always_inline)) void transpose_strip(int64_t w, int64_t k, const char *in, int64_t ld_bytes,
@@ -182,6 +223,9 @@ static void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_
   } else if (n <= 4) {
     for (int64_t p = 0; p < k; p += 16)
       transpose_few_columns(k - p < 16 ? k - p : 16, n, from + p * ld_in * 4, ld_in * 4, to + p * 4, ld_out * 4);
+  } else if (n <= 8) {
+    for (int64_t p = 0; p < k; p += 16)
+      transpose_8_columns(k - p < 16 ? k - p : 16, n, from + p * ld_in * 4, ld_in * 4, to + p * 4, ld_out * 4);
   } else {
     transpose_words(n, k, from, ld_in, to, ld_out);
   }
@@ -220,6 +264,11 @@ static __attribute__((noinline)) void transpose_pairs(int64_t n, int64_t k, cons
 static void transpose_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
   const char *from = in;
   char *to = out;
+  if (n <= 4 && k > 4) {
+    for (int64_t p = 0; p < k; p += 8)
+      transpose_few_columns_8(k - p < 8 ? k - p : 8, n, from + p * ld_in * 8, ld_in * 8, to + p * 8, ld_out * 8);
+    return;
+  }
   const int64_t done = k == 4 ? transpose_4_rows_8(n, from, ld_in * 8, to, ld_out * 8) : 0;
   if (done < n) transpose_pairs(n - done, k, from + done * 8, ld_in, to + done * ld_out * 8, ld_out);
 }

@@ -3,6 +3,7 @@
 #include "cpu/kernels/simd_avx512.h"
 
 #include "cpu/kernels/pack_avx512.h"
+#include "cpu/kernels/store_rows_avx512.h"
 #include "cpu/kernels/ukr.h"
 
 #define WS_CPU_ROWS_AVX512
@@ -18,6 +19,7 @@
 #define WS_NR_4 6
 #define WS_PACK pack_avx512_4
 #define WS_TRANSPOSE transpose_avx512_4
+#define WS_STORE_ROWS store_rows_4
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T d
@@ -30,6 +32,7 @@
 #define WS_NR_4 6
 #define WS_PACK pack_avx512_8
 #define WS_TRANSPOSE transpose_avx512_8
+#define WS_STORE_ROWS store_rows_8
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T c
@@ -42,6 +45,7 @@
 #define WS_NR_4 3
 #define WS_PACK pack_avx512_8
 #define WS_TRANSPOSE transpose_avx512_8
+#define WS_STORE_ROWS store_rows_8
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T z
@@ -54,6 +58,7 @@
 #define WS_NR_4 3
 #define WS_PACK pack_avx512_16
 #define WS_TRANSPOSE transpose_avx512_16
+#define WS_STORE_ROWS store_rows_16
 #include "cpu/kernels/ukr_type.h"
 
 #include "cpu/kernels/convert.h"

@@ -67,7 +67,8 @@ WS_INLINE void WS_NAME(solve)(int64_t k, const R *y, const R *t, const R *diagon
 #pragma GCC unroll 4
   for (int64_t p = 0; p < k; p++) {
     for (int i = 0; i < mv; i++) __builtin_prefetch(y + AHEAD * width + i * WS_VL);
-    WS_NAME(step)(acc, y, t, 0, mask, mv, NRR, WS_B_ROWS, false);
+    const WS_NAME(b_at) row = {{t}};
+    WS_NAME(step)(acc, y, &row, 0, mask, mv, NRR, WS_B_ROWS, false);
     y += width;
     t += NRR;
   }

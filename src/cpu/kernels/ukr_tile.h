@@ -11,15 +11,47 @@
 
 #define WS_INLINE static inline __attribute__((always_inline))
 
+/* gcc takes the value for another one from here on: it does not make addresses of many columns out of it beforehand, of which it would
+ * keep most on the stack. */
+#define WS_FORGET(pointer) __asm__("" : "+r"(pointer))
+
+/* Where the columns of B are, of which three in a row share a pointer, as an address has room for 0, 1 and 2 times a distance; B's rows
+ * need one pointer. */
+enum { WS_NAME(SHARING) = 3, WS_NAME(POINTERS) = WS_NR_MAX / 3 };
+typedef struct WS_NAME(b_at) {
+  const R *at[WS_NAME(POINTERS)];
+} WS_NAME(b_at);
+
+WS_INLINE WS_NAME(b_at) WS_NAME(b_begin)(const R *b, int64_t b_ld, const int nrr, const int form) {
+  WS_NAME(b_at) p;
+  p.at[0] = b;
+#pragma GCC unroll 4
+  for (int g = 1; g < WS_NAME(POINTERS); g++) {
+    p.at[g] = p.at[g - 1];
+    if (!(form & WS_B_COLS) || g * WS_NAME(SHARING) * WS_UNIT >= nrr) continue;
+    p.at[g] += WS_NAME(SHARING) * b_ld;
+    WS_FORGET(p.at[g]);
+  }
+  return p;
+}
+
+WS_INLINE void WS_NAME(b_next)(WS_NAME(b_at) * p, int64_t b_ld, const int nrr, const int form) {
+#pragma GCC unroll 4
+  for (int g = 0; g < WS_NAME(POINTERS); g++)
+    if (g == 0 || ((form & WS_B_COLS) && g * WS_NAME(SHARING) * WS_UNIT < nrr)) p->at[g] += form & WS_B_COLS ? WS_UNIT : b_ld;
+}
+
 /* acc += a(:, p) b(p, :) */
-WS_INLINE void WS_NAME(step)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const R *a, const R *b, int64_t b_ld, WS_M mask, const int mv,
-                             const int nrr, const int form, const bool masked) {
+WS_INLINE void WS_NAME(step)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const R *a, const WS_NAME(b_at) * b, int64_t b_ld, WS_M mask,
+                             const int mv, const int nrr, const int form, const bool masked) {
   WS_V av[WS_MV_MAX];
 #pragma GCC unroll 4
   for (int i = 0; i < mv; i++) av[i] = masked && i == mv - 1 ? WS_OP(load_a)(a + i * WS_VL, mask) : WS_OP(load)(a + i * WS_VL);
 #pragma GCC unroll 12
   for (int j = 0; j < nrr; j++) {
-    const WS_V bv = WS_OP(set1)(!(form & WS_B_COLS) ? b[j] : b[(j / WS_UNIT) * b_ld + j % WS_UNIT]);
+    const int column = j / WS_UNIT;
+    const WS_V bv = WS_OP(set1)(
+        !(form & WS_B_COLS) ? b->at[0][j] : b->at[column / WS_NAME(SHARING)][column % WS_NAME(SHARING) * b_ld + j % WS_UNIT]);
 #pragma GCC unroll 4
     for (int i = 0; i < mv; i++)
       acc[i][j] = masked && i == mv - 1 ? WS_OP(fma_m)(av[i], bv, acc[i][j], mask) : WS_OP(fma)(av[i], bv, acc[i][j]);
@@ -88,13 +120,15 @@ WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t
                                    const int mv, const int nrr, const bool masked) {
   const ws_scale s = *scale; /* a copy that stores to C cannot change, for all the compiler knows */
 #pragma GCC unroll 12
-  for (int j = 0; j < nrr; j += WS_UNIT)
+  for (int j = 0; j < nrr; j += WS_UNIT) {
 #pragma GCC unroll 4
     for (int i = 0; i < mv; i++) {
       const bool last = masked && i == mv - 1;
-      WS_NAME(finish)
-      (c + (j / WS_UNIT) * ldc + i * WS_VL, acc[i][j], acc[i][j + WS_UNIT - 1], &s, last ? mask : WS_OP(mask)(WS_VL), last);
+      WS_NAME(finish)(c + i * WS_VL, acc[i][j], acc[i][j + WS_UNIT - 1], &s, last ? mask : WS_OP(mask)(WS_VL), last);
     }
+    c += ldc;
+    WS_FORGET(c);
+  }
 }
 
 /* Column p of a far A, and the end of what its last vector begins. */
@@ -111,15 +145,46 @@ WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, in
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
   WS_NAME(clear)(acc, mv, nrr);
+  WS_NAME(b_at) b_at = WS_NAME(b_begin)(b, b_ld, nrr, form);
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k; p++) {
     if (form & WS_A_FAR) WS_NAME(ask_for)(a + AHEAD * a_ld, mv);
-    WS_NAME(step)(acc, a, b, b_ld, mask, mv, nrr, form, true);
+    WS_NAME(step)(acc, a, &b_at, b_ld, mask, mv, nrr, form, true);
     a += a_ld;
-    b += form & WS_B_COLS ? WS_UNIT : b_ld;
+    WS_NAME(b_next)(&b_at, b_ld, nrr, form);
   }
   WS_NAME(finish_all)(acc, c, ldc, scale, mask, mv, nrr, true);
 }
+
+#ifdef WS_STORE_ROWS
+/* Any tile, written by rows: each vector's columns are transposed in registers. */
+WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
+                                     const ws_scale *scale, int64_t m_reals, const R *old, const int mv, const int nrr,
+                                     const int form) {
+  const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
+  WS_V acc[WS_MV_MAX][WS_NR_MAX];
+  WS_NAME(clear)(acc, mv, nrr);
+  WS_NAME(b_at) b_at = WS_NAME(b_begin)(b, b_ld, nrr, form);
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k; p++) {
+    WS_NAME(step)(acc, a, &b_at, b_ld, mask, mv, nrr, form, true);
+    a += a_ld;
+    WS_NAME(b_next)(&b_at, b_ld, nrr, form);
+  }
+  const ws_scale s = *scale;
+#pragma GCC unroll 4
+  for (int i = 0; i < mv; i++) {
+    const bool last = i == mv - 1;
+    WS_V column[WS_NR_MAX];
+#pragma GCC unroll 12
+    for (int j = 0; j < nrr; j += WS_UNIT)
+      column[j / WS_UNIT] = WS_NAME(result)(old + (j / WS_UNIT * mv + i) * WS_VL, acc[i][j], acc[i][j + WS_UNIT - 1], &s,
+                                            last ? mask : WS_OP(mask)(WS_VL), last);
+    WS_STORE_ROWS((const __m512i *)column, nrr / WS_UNIT, last ? m_reals / WS_UNIT - i * (WS_VL / WS_UNIT) : WS_VL / WS_UNIT,
+                  (char *)(c + i * (WS_VL / WS_UNIT) * ldc), ldc * (int64_t)sizeof(R));
+  }
+}
+#endif
 
 /* The full tile over packed panels. The next steps of A are asked for early: A's panel streams from
  * L2 while B's stays in L1. C is asked for before the k loop, so that it is there at its end. asks:
@@ -143,14 +208,16 @@ WS_INLINE void WS_NAME(whole)(int64_t k, const R *a, const R *b, R *c, int64_t l
         if (asks && --next.left == 0) next.at += next.jump, next.left = next.run;
       }
       for (int i = 0; i < MR; i += WS_VL) __builtin_prefetch(a + AHEAD + u * MR + i);
-      WS_NAME(step)(acc, a + u * MR, b + u * NRR, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
+      const WS_NAME(b_at) row = {{b + u * NRR}};
+      WS_NAME(step)(acc, a + u * MR, &row, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
     }
     a += 4 * MR;
     b += 4 * NRR;
   }
   if (asks) *lines = next;
   for (; p < k; p++) {
-    WS_NAME(step)(acc, a, b, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
+    const WS_NAME(b_at) row = {{b}};
+    WS_NAME(step)(acc, a, &row, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
     a += MR;
     b += NRR;
   }
@@ -169,14 +236,14 @@ static void WS_NAME(full_asking)(int64_t k, const void *a_panel, const void *b_p
 }
 
 /* k_half steps of one vector, before the others or behind them. */
-WS_INLINE void WS_NAME(half_steps)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k_half, const R *a, int64_t a_ld, const R *b,
+WS_INLINE void WS_NAME(half_steps)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k_half, const R *a, int64_t a_ld, WS_NAME(b_at) * b_at,
                                    int64_t b_ld, const int vector, const int form) {
   enum { NRR = WS_NR * WS_UNIT };
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k_half; p++) {
-    WS_NAME(step)(acc + vector, a + vector * WS_VL, b, b_ld, WS_OP(mask)(WS_VL), 1, NRR, form, false);
+    WS_NAME(step)(acc + vector, a + vector * WS_VL, b_at, b_ld, WS_OP(mask)(WS_VL), 1, NRR, form, false);
     a += a_ld;
-    b += form & WS_B_COLS ? WS_UNIT : b_ld;
+    WS_NAME(b_next)(b_at, b_ld, NRR, form);
   }
 }
 
@@ -184,19 +251,21 @@ WS_INLINE void WS_NAME(half_tile)(int64_t k, int64_t k_half, const R *a, int64_t
                                   int64_t ldc, const ws_scale *scale, const int which, const int form) {
   enum { NRR = WS_NR * WS_UNIT };
   const WS_M mask = WS_OP(mask)(WS_VL);
-  const int64_t step_b = form & WS_B_COLS ? WS_UNIT : b_ld, n_both = k - k_half;
+  const int64_t n_both = k - k_half;
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
   WS_NAME(clear)(acc, WS_MV, NRR);
+  WS_NAME(b_at) b_at = WS_NAME(b_begin)(b, b_ld, NRR, form);
   if (which == WS_HALF_FIRST) {
-    WS_NAME(half_steps)(acc, k_half, a, a_ld, b, b_ld, 0, form);
-    a += k_half * a_ld, b += k_half * step_b;
+    WS_NAME(half_steps)(acc, k_half, a, a_ld, &b_at, b_ld, 0, form);
+    a += k_half * a_ld;
   }
 #pragma GCC unroll 2
   for (int64_t p = 0; p < n_both; p++) {
-    WS_NAME(step)(acc, a, b, b_ld, mask, WS_MV, NRR, form, false);
-    a += a_ld, b += step_b;
+    WS_NAME(step)(acc, a, &b_at, b_ld, mask, WS_MV, NRR, form, false);
+    a += a_ld;
+    WS_NAME(b_next)(&b_at, b_ld, NRR, form);
   }
-  if (which == WS_HALF_LAST) WS_NAME(half_steps)(acc, k_half, a, a_ld, b, b_ld, 1, form);
+  if (which == WS_HALF_LAST) WS_NAME(half_steps)(acc, k_half, a, a_ld, &b_at, b_ld, 1, form);
   WS_NAME(finish_all)(acc, c, ldc, scale, mask, WS_MV, NRR, false);
 }
 

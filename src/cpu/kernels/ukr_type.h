@@ -4,6 +4,7 @@
  *   WS_UNIT reals per element          WS_MV, WS_NR the full tile: vectors of A, columns of B
  *   WS_NR_3, WS_NR_4 columns of the tiles of 3 and 4 vectors, 0: none
  *   WS_PACK, WS_TRANSPOSE the functions for its size
+ *   WS_STORE_ROWS that which stores vectors as rows, if there is one
  * and yields one ws_ukr_set named ws_ukr_<isa>_<letter>. */
 
 #define R WS_R
@@ -92,6 +93,9 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .n_vectors = WS_N_VECTORS,
     .width = {WS_NR, WS_NR, WS_NR_3, WS_NR_4},
     .tile = {WS_TILES(rows), WS_TILES(cols), WS_FAR_TILES(far_rows), WS_FAR_TILES(far_cols)},
+#ifdef WS_STORE_ROWS
+    .by_rows = {WS_TILES(by_rows_rows), WS_TILES(by_rows_cols)},
+#endif
     .half = {{WS_NAME(half_rows_first), WS_NAME(half_rows_last)}, {WS_NAME(half_cols_first), WS_NAME(half_cols_last)}},
     .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
     .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
@@ -119,6 +123,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_DOTS_N
 #undef WS_M
 #undef WS_INLINE
+#undef WS_FORGET
 #undef WS_AT
 #undef WS_WIDTHS
 #undef WS_WIDTHS_2
@@ -133,6 +138,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_T
 #undef WS_PACK
 #undef WS_TRANSPOSE
+#undef WS_STORE_ROWS
 #undef WS_R
 #undef WS_L
 #undef WS_UNIT

@@ -9,6 +9,29 @@
     (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, mv, WS_N * WS_UNIT, form);           \
   }
 
+#ifdef WS_STORE_ROWS
+#define WS_TILE_BY_ROWS(name, mv, form)                                                                                  \
+  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc, \
+                              const ws_scale *scale, int64_t m, const void *old) {                                       \
+    WS_NAME(edge_by_rows)                                                                                                \
+    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, old, mv, WS_N * WS_UNIT, form);      \
+  }
+
+WS_TILE_BY_ROWS(by_rows_rows1, 1, WS_B_ROWS)
+WS_TILE_BY_ROWS(by_rows_cols1, 1, WS_B_COLS)
+WS_TILE_BY_ROWS(by_rows_rows2, 2, WS_B_ROWS)
+WS_TILE_BY_ROWS(by_rows_cols2, 2, WS_B_COLS)
+#if WS_N <= WS_NR_3
+WS_TILE_BY_ROWS(by_rows_rows3, 3, WS_B_ROWS)
+WS_TILE_BY_ROWS(by_rows_cols3, 3, WS_B_COLS)
+#endif
+#if WS_N <= WS_NR_4
+WS_TILE_BY_ROWS(by_rows_rows4, 4, WS_B_ROWS)
+WS_TILE_BY_ROWS(by_rows_cols4, 4, WS_B_COLS)
+#endif
+#undef WS_TILE_BY_ROWS
+#endif
+
 WS_TILE(rows1, 1, WS_B_ROWS)
 WS_TILE(cols1, 1, WS_B_COLS)
 WS_TILE(rows2, 2, WS_B_ROWS)
