@@ -89,6 +89,8 @@ def read_headlines(results):
     named = list(unique(suite for pair in HEADLINES for suite in pair[:2]))
     for folder in sorted(path for path in results.iterdir() if path.is_dir()):
         suites = {path.stem: read_results(path) for path in sorted(folder.glob("*.jsonl")) if path.stem in named}
+        if "wide" in suites:  # the others are from 8 to 2048
+            suites.pop("random", None)
         shown = [record for name in named for record in suites.get(name, [])]
         if shown:
             yield suites, shown

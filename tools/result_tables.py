@@ -515,8 +515,8 @@ def is_square_case(name):
 
 
 # Suites of one row of the headline tables: squares, random shapes, and which thread counts of the squares count (None: all).
-HEADLINES = (("square", "random", 1), ("threads", "random", None), ("gpu_square", "gpu_random_uniform", None),
-             ("gpu_half_square", "gpu_half_random_uniform", None))
+HEADLINES = (("square", "random", 1), ("threads", "random", None), ("square", "wide", 1), ("threads", "wide", None),
+             ("gpu_square", "gpu_random_uniform", None), ("gpu_half_square", "gpu_half_random_uniform", None))
 
 
 def headline_cases(suites):

@@ -134,7 +134,7 @@ def test_level3_is_kept(env):
 
 
 def test_bits_do_not_change(env):
-    python(env, f"""
+    python(env, """
         rng = np.random.default_rng(5)
         a, b = rng.standard_normal((2, 230, 230))
         before = wsgemm.matmul(a, b)

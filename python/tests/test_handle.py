@@ -1,6 +1,5 @@
 """Handles, thread limits, threadpoolctl, and what the library says of itself."""
 
-import ctypes
 import dataclasses
 import doctest
 import gc

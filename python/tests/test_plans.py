@@ -164,8 +164,8 @@ def test_settings_count_from_the_next_call_on(gpu, torch):  # noqa: F811
     seen, handle = [], wsgemm.Handle()
     gpu.on_gemm = lambda pointer: seen.append(pointer) or 0
     x = Tensor(np.ones((3, 3)))
-    for settings in ({}, {"math": "pedantic"}, {}, {"invariant": True}, {"kernel": "dgemm_ref_4x6"}):
-        for name, value in settings.items():
+    for values in ({}, {"math": "pedantic"}, {}, {"invariant": True}, {"kernel": "dgemm_ref_4x6"}):
+        for name, value in values.items():
             setattr(handle, name, value)
         wsgemm.matmul(x, x, handle=handle)
         own = handle._on_streams[5]

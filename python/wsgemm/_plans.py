@@ -548,7 +548,7 @@ class JaxWay(Way):
             return None
         if self.jitted is None:
             try:
-                self.jitted = importlib.import_module("wsgemm.jax").jitted()
+                self.jitted = importlib.import_module("wsgemm.jax._functions").jitted()
             except (ImportError, AttributeError):  # not built, or an old release of JAX
                 self.jitted = False
         return self.jitted(a, b) if self.jitted else None

@@ -20,6 +20,8 @@ static double element(const ws_operand *x, int64_t b, int64_t i, int64_t k) {
 
 static void compute_product(const ws_gemm_args *g, int64_t b) {
   double alpha, beta;
+  const ws_epilogue_args *e = &g->epilogue;
+  const double *residual = e->residual;
   memcpy(&alpha, &g->alpha, sizeof alpha), memcpy(&beta, &g->beta, sizeof beta);
   for (int64_t j = 0; j < g->n; j++)
     for (int64_t i = 0; i < g->m; i++) {
@@ -27,6 +29,7 @@ static void compute_product(const ws_gemm_args *g, int64_t b) {
       if (!ws_region_wants(&g->region, i, j)) continue;
       for (int64_t k = 0; k < g->k; k++) sum += element(&g->a, b, i, k) * element(&g->b, b, j, k);
       *c = alpha * sum + (g->beta_zero ? 0 : beta * *c);
+      if (residual) *c += residual[b * e->stride_residual + i + j * e->ld_residual];
     }
 }
 
@@ -462,6 +465,28 @@ CHILD_CASE(regions) {
   }
 }
 
+/* C's own memory as what is added to it, and one matrix as both factors: it crosses the link once, and is read before C is written. */
+CHILD_CASE(shared_memory) {
+  (void)unused;
+  enum { N = 900, K = 900, LD = N + 3 };
+  begin(1);
+  wsgemm_handle *h = handle_on(1);
+  for (int i = 0; i < 8; i++) {
+    const bool adds_c = i & 1, is_square = i & 2, is_pinned = i & 4;
+    double *a = matrix(is_pinned, LD * K), *b = is_square ? a : matrix(is_pinned, LD * N), *c = matrix(is_pinned, LD * N);
+    double *expected = matrix(false, LD * N), *other = matrix(is_pinned, LD * N);
+    wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, N, N, K);
+    d.a = a, d.b = b, d.lda = d.ldb = d.ldc = d.ld_residual = LD;
+    d.alpha.d = 2, d.beta.d = 0;
+    d.c = expected, d.residual = adds_c ? expected : other;
+    CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "on the CPU: %s", wsgemm_last_error());
+    d.c = c, d.residual = adds_c ? c : other;
+    fake_forget();
+    CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches > 0 && memcmp(c, expected, sizeof *c * LD * N) == 0,
+          "residual in C %d, A = B %d, pinned %d: %s", adds_c, is_square, is_pinned, wsgemm_last_error());
+  }
+}
+
 /* ---- which products ---------------------------------------------------------------------------- */
 
 CHILD_CASE(what_stays_on_the_cpu) {
@@ -614,6 +639,7 @@ static const struct check_case cases[] = {
     {"batches", batches},
     {"a_call_of_a_batch_fails", a_call_of_a_batch_fails},
     {"regions", regions},
+    {"shared_memory", shared_memory},
     {"what_stays_on_the_cpu", what_stays_on_the_cpu},
     {"pinned_limit", pinned_limit},
     {"settings", settings},

@@ -2,6 +2,7 @@
  * table of rows, however many chunks of C it takes. The linker puts a counter before
  * ws_cuda_row_count (--wrap), which every search through the rows asks before each row and at its
  * end. */
+#include "cuda/host/plan.h"
 #include "fake_slices.h"
 
 #include <pthread.h>
@@ -123,5 +124,37 @@ CHILD_CASE(remembered) {
   wsgemm_destroy(here.h);
 }
 
-static const struct check_case cases[] = {{"sliced", sliced}, {"others", others}, {"remembered", remembered}};
+/* ---- the order of sums ------------------------------------------------------------------------- */
+
+/* Parts of k within a block and a cluster, and what an operand is cut into: rows of one kind that agree in these add in one order, and
+ * no others may take each other's place. */
+static bool adds_alike(const ws_cuda_row *x, const ws_cuda_row *y) {
+  return x->k_groups == y->k_groups && x->cluster_splits == y->cluster_splits && x->n_slices == y->n_slices &&
+         (x->slice_places > 0) == (y->slice_places > 0) && x->is_flat == y->is_flat &&
+         (x->type != WSGEMM_C32 || x->stays == y->stays);
+}
+
+static bool sums_parts(ws_row_kind kind) { return kind == WS_ROW_DIRECT || kind == WS_ROW_DMMA || kind == WS_ROW_TF32; }
+
+CHILD_CASE(orders) {
+  (void)unused;
+  int n_alike = 0, n_unlike = 0;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    const ws_cuda_row *row = &gpu_rows[r];
+    if (!sums_parts(row->kind)) continue;
+    const ws_problem p = {
+        .a.type = row->type, .b.type = row->type, .c.type = row->type, .m = 640, .n = 640, .k = 640, .batch_count = 1};
+    const ws_gpu_plan plan = {
+        .problem = &p, .kind = row->kind, .n_slices = row->n_slices, .takes_fma = row->is_fma, .row_idx = r};
+    for (int other = 0; other < n_all_gpu_rows; other++) {
+      if (gpu_rows[other].type != row->type || gpu_rows[other].kind != row->kind) continue;
+      const bool is_alike = adds_alike(row, &gpu_rows[other]);
+      n_alike += is_alike && other != r, n_unlike += !is_alike;
+      CHECK(is_alike || !ws_gpu_plan_may_take(&plan, other), "%s may take the place of %s", gpu_rows[other].name, row->name);
+    }
+  }
+  CHECK(n_alike >= 20 && n_unlike >= 20, "%d pairs alike, %d not", n_alike, n_unlike);
+}
+
+static const struct check_case cases[] = {{"orders", orders}, {"sliced", sliced}, {"others", others}, {"remembered", remembered}};
 CHECK_MAIN("backend_plan", cases)

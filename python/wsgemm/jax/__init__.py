@@ -11,6 +11,6 @@ product runs inside XLA's program, on XLA's stream (src/xla/gemm.c). Gradients a
 wsgemm's; forward mode (jvp) is not there.
 """
 
-from ._functions import jitted, matmul
+from ._functions import matmul
 
 __all__ = ["matmul"]
