@@ -68,9 +68,9 @@ def test_types(env, routine, letter):
 def test_matmul_finds_what_was_tuned(env, ops):
     # Shapes and ops are those of C-ordered arrays: matmul asks for exactly this entry.
     python(env, f"""
-        wsgemm.autotune((200, 180, 160), routine="cgemm", ops={ops!r}, {QUICK})
-        a = np.ones((200, 160) if {ops!r}[0] in "Nn" else (160, 200), "c8")
-        b = np.ones((160, 180) if {ops!r}[1] in "Nn" else (180, 160), "c8")
+        wsgemm.autotune((300, 280, 160), routine="cgemm", ops={ops!r}, {QUICK})
+        a = np.ones((300, 160) if {ops!r}[0] in "Nn" else (160, 300), "c8")
+        b = np.ones((160, 280) if {ops!r}[1] in "Nn" else (280, 160), "c8")
         a = a if {ops!r}[0] in "Nn" else a.T
         b = b if {ops!r}[1] in "Nn" else b.T
         assert wsgemm.explain(a, b)["chosen_by"] == "tuning file"

@@ -20,8 +20,6 @@ static double element(const ws_operand *x, int64_t b, int64_t i, int64_t k) {
 
 static void compute_product(const ws_gemm_args *g, int64_t b) {
   double alpha, beta;
-  const ws_epilogue_args *e = &g->epilogue;
-  const double *residual = e->residual;
   memcpy(&alpha, &g->alpha, sizeof alpha), memcpy(&beta, &g->beta, sizeof beta);
   for (int64_t j = 0; j < g->n; j++)
     for (int64_t i = 0; i < g->m; i++) {
@@ -29,13 +27,35 @@ static void compute_product(const ws_gemm_args *g, int64_t b) {
       if (!ws_region_wants(&g->region, i, j)) continue;
       for (int64_t k = 0; k < g->k; k++) sum += element(&g->a, b, i, k) * element(&g->b, b, j, k);
       *c = alpha * sum + (g->beta_zero ? 0 : beta * *c);
-      if (residual) *c += residual[b * e->stride_residual + i + j * e->ld_residual];
     }
+}
+
+/* What is done to C behind its product. */
+static void compute_steps(const ws_gemm_args *g, int64_t b) {
+  const ws_epilogue_args *e = &g->epilogue;
+  for (int64_t j = 0; j < g->n; j++)
+    for (int64_t i = 0; i < g->m; i++)
+      ((double *)g->c)[b * g->stride_c + i + j * g->ldc] +=
+          ((const double *)e->residual)[b * e->stride_residual + i + j * e->ld_residual];
+}
+
+/* Lines of elements of 16 bits. */
+static void compute_copy(const ws_align_copy_operand *o) {
+  for (int64_t line = 0; line < o->n_lines; line++)
+    memcpy((uint16_t *)o->to + line * o->pitch, (const uint16_t *)o->from + line * o->ld, (size_t)o->length * 2);
 }
 
 /* Of doubles, on cc 8.0: one launch computes its whole product. Integers, so exact in any order. */
 static void compute(const fake_launch *l) {
   const ws_gemm_args *g = &l->args;
+  if (strcmp(l->kernel, "align_copy") == 0) {
+    for (int i = 0; i < 2; i++) compute_copy(&l->pitch.operand[i]);
+    return;
+  }
+  if (strcmp(l->kernel, "dscale") == 0) {
+    for (int64_t b = 0; b < g->grid.n_batch; b++) compute_steps(g, b);
+    return;
+  }
   const int64_t n_parts = g->split.n_splits > 1 ? g->split.n_splits : 1; /* of a product, in the grid */
   for (int64_t b = 0; b < g->grid.n_batch / n_parts; b++) compute_product(g, b);
 }

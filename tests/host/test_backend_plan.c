@@ -127,10 +127,10 @@ CHILD_CASE(remembered) {
 /* ---- the order of sums ------------------------------------------------------------------------- */
 
 /* Parts of k within a block and a cluster, and what an operand is cut into: rows of one kind that agree in these add in one order, and
- * no others may take each other's place. */
+ * no others may take each other's place. Of one slice warps and warpgroups add alike. */
 static bool adds_alike(const ws_cuda_row *x, const ws_cuda_row *y) {
   return x->k_groups == y->k_groups && x->cluster_splits == y->cluster_splits && x->n_slices == y->n_slices &&
-         (x->slice_places > 0) == (y->slice_places > 0) && x->is_flat == y->is_flat &&
+         (x->n_slices < 2 || (x->slice_places > 0) == (y->slice_places > 0)) && x->is_flat == y->is_flat &&
          (x->type != WSGEMM_C32 || x->stays == y->stays);
 }
 
