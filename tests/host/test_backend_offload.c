@@ -495,6 +495,7 @@ CHILD_CASE(shared_memory) {
     const bool adds_c = i & 1, is_square = i & 2, is_pinned = i & 4;
     double *a = matrix(is_pinned, LD * K), *b = is_square ? a : matrix(is_pinned, LD * N), *c = matrix(is_pinned, LD * N);
     double *expected = matrix(false, LD * N), *other = matrix(is_pinned, LD * N);
+    for (int64_t x = 0; x < LD * N; x++) c[x] = expected[x] = (double)(x % 5), b[x] += is_square ? 0 : 1;
     wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, N, N, K);
     d.a = a, d.b = b, d.lda = d.ldb = d.ldc = d.ld_residual = LD;
     d.alpha.d = 2, d.beta.d = 0;
