@@ -24,8 +24,6 @@ typedef struct direct_run {
   const ws_scale *first, *later, *of_second;
 } direct_run;
 
-static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
-
 /* The same tile of the second product, whose operands are read where they are. */
 static inline ws_tile_work second_of(const direct_run *run, const ws_tile_work *t) {
   const ws_problem *second = run->second;
@@ -97,10 +95,10 @@ static void packed_rows(const direct_run *run, char *panel) {
     const ws_part part = {run->batch, i, m, run->k0, run->kb, false};
     ws_pack_operand(&p->a, &part, ukr->pack, panel, mr);
     const ws_tile_work t = {.a = panel, .a_ld = mr, .batch = run->batch, .i = i, .m = m};
-    panel_of_rows(&alone, &t, vectors_of(m, ukr->vl));
+    panel_of_rows(&alone, &t, ws_vectors_of(m, ukr->vl));
     if (!p->second) continue;
     ws_pack_operand(&p->second->a, &part, ukr->pack, panel, mr);
-    panel_of_rows(&second, &t, vectors_of(m, ukr->vl));
+    panel_of_rows(&second, &t, ws_vectors_of(m, ukr->vl));
   }
 }
 
@@ -111,7 +109,7 @@ static void plain_rows(const direct_run *run) {
     m = ws_min(ukr->mr, run->i1 - i);
     const ws_tile_work t = {
         .a = ws_operand_at(&p->a, run->batch, i, run->k0, run->bytes), .a_ld = p->a.ld, .batch = run->batch, .i = i, .m = m};
-    panel_of_rows(run, &t, vectors_of(m, ukr->vl));
+    panel_of_rows(run, &t, ws_vectors_of(m, ukr->vl));
   }
 }
 
@@ -126,7 +124,7 @@ static void columns_times_a(const direct_run *run, ws_tile_work t) {
   for (t.i = run->i0; t.i < run->i1; t.i += t.m) {
     t.m = ws_min(ukr->mr, run->i1 - t.i);
     t.a = ws_operand_at(&p->a, t.batch, t.i, run->k0 + k.begin, run->bytes);
-    run_tile(run, WS_B_ROWS, vectors_of(t.m, ukr->vl), &t, scale);
+    run_tile(run, WS_B_ROWS, ws_vectors_of(t.m, ukr->vl), &t, scale);
   }
 }
 

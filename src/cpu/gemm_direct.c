@@ -76,13 +76,11 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
         by_rows(kb, a, a_ld, b, p->b.ld, c, p->c.ld, scale, m, NULL);
       else
         tile_by_rows(ukr, by_rows, tile[n - 1], kb, a, a_ld, b, p->b.ld, c, p->c.ld, scale, m, n);
-    } else
+    } else {
       tile[n - 1](kb, a, a_ld, b, p->b.ld, ws_c_at(p, batch, i, j, bytes), p->c.ld, scale, m);
+    }
   }
 }
-
-/* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
-static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
 static inline void pack_panel(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t i, int64_t m, int64_t k0,
                               int64_t kb, char *panel) {
@@ -105,7 +103,7 @@ static void packed_panels(const ws_problem *p, const ws_plan *plan, const ws_rec
       const int64_t m = ws_min(ukr->mr, r->i1 - i);
       if (!plan->by_columns) pack_panel(p, ukr, r->batch, i, m, k0, kb, room);
       if (plan->asks_for_c && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
-      panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, j, j + n,
+      panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, ws_vectors_of(m, ukr->vl), m, i, k0, kb, j, j + n,
                     plan->c_by_rows, false);
       if (plan->by_columns) panel += panel_bytes;
     }
@@ -145,7 +143,7 @@ static inline void plain_a(const ws_problem *p, const ws_plan *plan, const ws_re
   for (int64_t n, j = r->j0; j < r->j1; j += n) {
     n = plan->by_columns ? ws_strip(r->j1 - j, ukr->width[most - 1]) : r->j1 - j;
     for (int64_t m, i = r->i0; i < r->i1; i += m) {
-      const int64_t vectors = panel_vectors(vectors_of(r->i1 - i, ukr->vl), most);
+      const int64_t vectors = panel_vectors(ws_vectors_of(r->i1 - i, ukr->vl), most);
       m = ws_min(vectors * ukr->vl, r->i1 - i);
       if (plan->asks_for_c && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
       panel_times_b(p, ukr, scale, bytes, r->batch, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, vectors, m, i, k0, kb,
@@ -175,13 +173,13 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
 static inline void small(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int64_t batch, const bool c_by_rows) {
   const int bytes = ws_types[p->a.type].bytes;
   if (p->m <= ukr->n_vectors * ukr->vl) {
-    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, 0, 0, bytes), p->a.ld, vectors_of(p->m, ukr->vl), p->m,
-                  0, 0, p->k, 0, p->n, c_by_rows, false);
+    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, 0, 0, bytes), p->a.ld, ws_vectors_of(p->m, ukr->vl),
+                  p->m, 0, 0, p->k, 0, p->n, c_by_rows, false);
     return;
   }
   const int64_t most = most_vectors(ukr, p->n);
   for (int64_t m, i = 0; i < p->m; i += m) {
-    const int64_t vectors = panel_vectors(vectors_of(p->m - i, ukr->vl), most);
+    const int64_t vectors = panel_vectors(ws_vectors_of(p->m - i, ukr->vl), most);
     m = ws_min(vectors * ukr->vl, p->m - i);
     panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, i, 0, bytes), p->a.ld, vectors, m, i, 0, p->k, 0, p->n,
                   c_by_rows, false);
@@ -197,7 +195,7 @@ static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws
     for (int64_t i = 0; i < p->m; i += ukr->mr) {
       const int64_t m = ws_min(ukr->mr, p->m - i);
       ukr->pack(m, p->k, ws_operand_at(&p->a, batch, i, 0, bytes), p->a.ld, true, panel, ukr->mr);
-      panel_times_b(p, ukr, scale, bytes, batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, c_by_rows,
+      panel_times_b(p, ukr, scale, bytes, batch, panel, ukr->mr, ws_vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, c_by_rows,
                     false);
     }
 }

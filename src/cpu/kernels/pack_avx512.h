@@ -4,6 +4,7 @@
 #define WS_CPU_PACK_AVX512_H
 #include <immintrin.h>
 
+#include "cpu/kernels/store_rows_avx512.h"
 #include "cpu/kernels/transpose_avx512.h"
 #include "cpu/kernels/ukr.h"
 
@@ -45,21 +46,7 @@ static __attribute__((noinline)) int64_t transpose_4_rows(int64_t k, const char 
     __m512i v[4];
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) v[r] = _mm512_loadu_si512(in + r * ld_bytes + p * 4);
-    transpose_lanes(v);
-    char *to = out + p * out_bytes;
-/* a constant of the instruction, also where nothing is optimized */
-#define STORE_LANE(lane)      \
-  for (int q = 0; q < 4; q++) \
-  _mm_storeu_si128((__m128i *)(to + (4 * (lane) + q) * out_bytes), _mm512_extracti32x4_epi32(v[q], lane))
-#pragma GCC unroll 4
-    STORE_LANE(0);
-#pragma GCC unroll 4
-    STORE_LANE(1);
-#pragma GCC unroll 4
-    STORE_LANE(2);
-#pragma GCC unroll 4
-    STORE_LANE(3);
-#undef STORE_LANE
+    store_rows_4(v, 4, 16, out + p * out_bytes, out_bytes);
   }
   return p;
 }
@@ -108,45 +95,43 @@ static __attribute__((noinline)) void transpose_few_columns(int64_t w, int64_t n
     if (q < n) _mm512_mask_storeu_epi32(out + q * out_bytes, rows, v[q]);
 }
 
+/* The first n_words of 8 of so many rows, the second half of the rows beside the first one. */
+static inline __attribute__((always_inline)) void load_halves(int64_t w, int64_t n_words, const char *in, int64_t ld_bytes,
+                                                              __m512i *v, const int n_rows) {
+  const __mmask8 cols = (__mmask8)(0xffu >> (8 - n_words));
+  __m256i x[16];
+#pragma GCC unroll 16
+  for (int r = 0; r < n_rows; r++) x[r] = r < w ? _mm256_maskz_loadu_epi32(cols, in + r * ld_bytes) : _mm256_setzero_si256();
+#pragma GCC unroll 8
+  for (int r = 0; r < n_rows / 2; r++) v[r] = _mm512_inserti64x4(_mm512_castsi256_si512(x[r]), x[n_rows / 2 + r], 1);
+}
+
 /* Up to 16 rows of 5 to 8 words each, transposed. */
 static __attribute__((noinline)) void transpose_8_columns(int64_t w, int64_t n, const char *in, int64_t ld_bytes, char *out,
                                                           int64_t out_bytes) {
-  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-  const __mmask8 cols = (__mmask8)(0xffu >> (8 - n));
   const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w));
-  __m256i x[16];
   __m512i v[8];
-#pragma GCC unroll 16
-  for (int r = 0; r < 16; r++) x[r] = r < w ? _mm256_maskz_loadu_epi32(cols, in + r * ld_bytes) : _mm256_setzero_si256();
-#pragma GCC unroll 8
-  for (int r = 0; r < 8; r++) v[r] = _mm512_inserti64x4(_mm512_castsi256_si512(x[r]), x[8 + r], 1);
+  load_halves(w, n, in, ld_bytes, v, 16);
   transpose_lanes(v); /* v[q]: columns q and 4 + q of rows 0 to 3, then of 8 to 11 */
   transpose_lanes(v + 4);
 #pragma GCC unroll 4
   for (int q = 0; q < 4; q++) {
-    _mm512_mask_storeu_epi32(out + q * out_bytes, rows, _mm512_permutex2var_epi64(v[q], low, v[4 + q]));
-    if (4 + q < n) _mm512_mask_storeu_epi32(out + (4 + q) * out_bytes, rows, _mm512_permutex2var_epi64(v[q], high, v[4 + q]));
+    _mm512_mask_storeu_epi32(out + q * out_bytes, rows, _mm512_permutex2var_epi64(v[q], WS_LANES_0_2, v[4 + q]));
+    if (4 + q < n)
+      _mm512_mask_storeu_epi32(out + (4 + q) * out_bytes, rows, _mm512_permutex2var_epi64(v[q], WS_LANES_1_3, v[4 + q]));
   }
 }
 
 /* Up to 8 rows of up to 4 elements of 8 bytes each, transposed. */
 static __attribute__((noinline)) void transpose_few_columns_8(int64_t w, int64_t n, const char *in, int64_t ld_bytes, char *out,
                                                               int64_t out_bytes) {
-  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-  const __mmask8 cols = (__mmask8)(0xffu >> (8 - n)), rows = (__mmask8)(0xffu >> (8 - w));
-  __m256i x[8];
+  const __mmask8 rows = (__mmask8)(0xffu >> (8 - w));
   __m512i v[4];
-#pragma GCC unroll 8
-  for (int r = 0; r < 8; r++) x[r] = r < w ? _mm256_maskz_loadu_epi64(cols, in + r * ld_bytes) : _mm256_setzero_si256();
+  load_halves(w, 2 * n, in, ld_bytes, v, 8);
+  mix_pairs(v, WS_LANES_0_2, WS_LANES_1_3);
 #pragma GCC unroll 4
-  for (int r = 0; r < 4; r++) v[r] = _mm512_inserti64x4(_mm512_castsi256_si512(x[r]), x[4 + r], 1);
-  /* columns 0 and 2, 1 and 3, of two rows each */
-  const __m512i even = _mm512_unpacklo_epi64(v[0], v[1]), odd = _mm512_unpackhi_epi64(v[0], v[1]);
-  const __m512i even_2 = _mm512_unpacklo_epi64(v[2], v[3]), odd_2 = _mm512_unpackhi_epi64(v[2], v[3]);
-  _mm512_mask_storeu_epi64(out, rows, _mm512_permutex2var_epi64(even, low, even_2));
-  if (n > 1) _mm512_mask_storeu_epi64(out + out_bytes, rows, _mm512_permutex2var_epi64(odd, low, odd_2));
-  if (n > 2) _mm512_mask_storeu_epi64(out + 2 * out_bytes, rows, _mm512_permutex2var_epi64(even, high, even_2));
-  if (n > 3) _mm512_mask_storeu_epi64(out + 3 * out_bytes, rows, _mm512_permutex2var_epi64(odd, high, odd_2));
+  for (int q = 0; q < 4; q++)
+    if (q < n) _mm512_mask_storeu_epi64(out + q * out_bytes, rows, v[q]);
 }
 
 /* One strip of at most 64 / bytes rows, transposed. What lies ahead_bytes further on, the next
@@ -220,12 +205,10 @@ static void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_
   if (k <= 4) {
     const int64_t done = k == 4 ? transpose_4_rows(n, from, ld_in * 4, to, ld_out * 4) : 0;
     if (done < n) transpose_few_rows(k, n - done, from + done * 4, ld_in * 4, to + done * ld_out * 4, ld_out * 4);
-  } else if (n <= 4) {
-    for (int64_t p = 0; p < k; p += 16)
-      transpose_few_columns(k - p < 16 ? k - p : 16, n, from + p * ld_in * 4, ld_in * 4, to + p * 4, ld_out * 4);
   } else if (n <= 8) {
     for (int64_t p = 0; p < k; p += 16)
-      transpose_8_columns(k - p < 16 ? k - p : 16, n, from + p * ld_in * 4, ld_in * 4, to + p * 4, ld_out * 4);
+      (n <= 4 ? transpose_few_columns : transpose_8_columns)(k - p < 16 ? k - p : 16, n, from + p * ld_in * 4, ld_in * 4,
+                                                             to + p * 4, ld_out * 4);
   } else {
     transpose_words(n, k, from, ld_in, to, ld_out);
   }
@@ -234,24 +217,12 @@ static void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_
 /* As transpose_4_rows, of 8 bytes each, 8 at a time. */
 static __attribute__((noinline)) int64_t transpose_4_rows_8(int64_t k, const char *in, int64_t ld_bytes, char *out,
                                                             int64_t out_bytes) {
-  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
   int64_t p = 0;
   for (; p + 8 <= k; p += 8) {
     __m512i v[4];
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) v[r] = _mm512_loadu_si512(in + r * ld_bytes + p * 8);
-    /* even and odd columns of two rows each */
-    const __m512i even = _mm512_unpacklo_epi64(v[0], v[1]), odd = _mm512_unpackhi_epi64(v[0], v[1]);
-    const __m512i even_2 = _mm512_unpacklo_epi64(v[2], v[3]), odd_2 = _mm512_unpackhi_epi64(v[2], v[3]);
-    const __m512i pairs[4] = {_mm512_permutex2var_epi64(even, low, even_2), _mm512_permutex2var_epi64(odd, low, odd_2),
-                              _mm512_permutex2var_epi64(even, high, even_2), _mm512_permutex2var_epi64(odd, high, odd_2)};
-    char *to = out + p * out_bytes;
-#pragma GCC unroll 4
-    for (int q = 0; q < 4; q++) { /* columns c and c + 2 */
-      char *const at = to + (q / 2 * 4 + q % 2) * out_bytes;
-      _mm256_storeu_si256((__m256i *)at, _mm512_castsi512_si256(pairs[q]));
-      _mm256_storeu_si256((__m256i *)(at + 2 * out_bytes), _mm512_extracti64x4_epi64(pairs[q], 1));
-    }
+    store_rows_8(v, 4, 8, out + p * out_bytes, out_bytes);
   }
   return p;
 }

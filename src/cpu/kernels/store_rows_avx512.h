@@ -5,12 +5,12 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "cpu/kernels/simd_avx512.h"
 #include "cpu/kernels/transpose_avx512.h"
 
 #define WS_PART_INLINE static inline __attribute__((always_inline))
 
-/* The first n words, pairs, of a part. Masked stores of less than 512 bits come from a register that gcc knows nothing of: else it makes
- * a masked vextract of them, which faults where the lanes left out are not mapped. */
+/* The first n words. */
 WS_PART_INLINE void store_words_4(char *to, __m128i x, const int n) {
   if (n == 4) {
     _mm_storeu_si128((__m128i *)to, x);
@@ -23,18 +23,25 @@ WS_PART_INLINE void store_words_4(char *to, __m128i x, const int n) {
   if (n == 3) _mm_storeu_si32(to + 8, _mm_srli_si128(x, 8));
 }
 
+/* The same. A masked vextract, which gcc would make of it, faults where the lanes left out are not mapped. */
 WS_PART_INLINE void store_words_8(char *to, __m256i x, const int n) {
   if (n == 8) {
     _mm256_storeu_si256((__m256i *)to, x);
     return;
   }
-  __asm__("" : "+v"(x));
+  WS_KEEP(x);
   _mm256_mask_storeu_epi32(to, (__mmask8)((1 << n) - 1), x);
+}
+
+WS_PART_INLINE void store_words_16(char *to, __m512i x, const int n) {
+  if (n >= 16)
+    _mm512_storeu_si512(to, x);
+  else
+    _mm512_mask_storeu_epi32(to, (__mmask16)((1 << n) - 1), x);
 }
 
 /* Words: columns in groups of 8, or of 4 and less. */
 WS_PART_INLINE void store_rows_4(const __m512i *v, const int n, const int64_t m, char *out, int64_t step) {
-  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
 #pragma GCC unroll 2
   for (int g = 0; g < n; g += 8) {
     __m512i x[4], y[4];
@@ -51,7 +58,8 @@ WS_PART_INLINE void store_rows_4(const __m512i *v, const int n, const int64_t m,
       __m512i part[2][4];
 #pragma GCC unroll 4
       for (int q = 0; q < 4; q++)
-        part[0][q] = _mm512_permutex2var_epi64(x[q], low, y[q]), part[1][q] = _mm512_permutex2var_epi64(x[q], high, y[q]);
+        part[0][q] = _mm512_permutex2var_epi64(x[q], WS_LANES_0_1, y[q]),
+        part[1][q] = _mm512_permutex2var_epi64(x[q], WS_LANES_2_3, y[q]);
 #pragma GCC unroll 16
       for (int i = 0; i < 16; i++) {
         if (i >= m) break;
@@ -60,6 +68,7 @@ WS_PART_INLINE void store_rows_4(const __m512i *v, const int n, const int64_t m,
       }
     } else {
       const int w = n - g;
+/* a constant of the instruction, also where nothing is optimized */
 #define WS_STORE_LANE(lane)                                                                \
   for (int q = 0; q < 4; q++) {                                                            \
     if (4 * (lane) + q >= m) break;                                                        \
@@ -80,7 +89,6 @@ WS_PART_INLINE void store_rows_4(const __m512i *v, const int n, const int64_t m,
 
 /* Elements of 8 bytes: columns in groups of 8, or of 4 and less. */
 WS_PART_INLINE void store_rows_8(const __m512i *v, const int n, const int64_t m, char *out, int64_t step) {
-  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
 #pragma GCC unroll 2
   for (int g = 0; g < n; g += 8) {
     __m512i x[16];
@@ -92,22 +100,15 @@ WS_PART_INLINE void store_rows_8(const __m512i *v, const int n, const int64_t m,
 #pragma GCC unroll 8
       for (int i = 0; i < 8; i++) {
         if (i >= m) break;
-        if (n - g >= 8)
-          _mm512_storeu_si512(to + i * step, x[i]);
-        else
-          _mm512_mask_storeu_epi64(to + i * step, (__mmask8)((1 << (n - g)) - 1), x[i]);
+        store_words_16(to + i * step, x[i], 2 * (n - g));
       }
       continue;
     }
-    /* even and odd rows of two columns each */
-    const __m512i even = _mm512_unpacklo_epi64(x[0], x[1]), odd = _mm512_unpackhi_epi64(x[0], x[1]);
-    const __m512i even_2 = _mm512_unpacklo_epi64(x[2], x[3]), odd_2 = _mm512_unpackhi_epi64(x[2], x[3]);
-    const __m512i part[2][2] = {{_mm512_permutex2var_epi64(even, low, even_2), _mm512_permutex2var_epi64(odd, low, odd_2)},
-                                {_mm512_permutex2var_epi64(even, high, even_2), _mm512_permutex2var_epi64(odd, high, odd_2)}};
+    mix_pairs(x, WS_LANES_0_1, WS_LANES_2_3); /* rows i and i + 2 */
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
       if (i >= m) break;
-      const __m512i both = part[i / 4][i % 2];
+      const __m512i both = x[i / 4 * 2 + i % 2];
       store_words_8(to + i * step, i & 2 ? _mm512_extracti64x4_epi64(both, 1) : _mm512_castsi512_si256(both), 2 * (n - g));
     }
   }

@@ -43,6 +43,21 @@ static inline __attribute__((always_inline)) void transpose_lanes(__m512i v[4]) 
   v[2] = _mm512_unpacklo_epi64(b, d), v[3] = _mm512_unpackhi_epi64(b, d);
 }
 
+/* Which two 128-bit lanes of x, and which two of y, a vector takes in turn: 0 and 1, or 2 and 3, of each; 0 and 2, or 1 and 3. */
+#define WS_LANES_0_1 _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11)
+#define WS_LANES_2_3 _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15)
+#define WS_LANES_0_2 _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13)
+#define WS_LANES_1_3 _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15)
+
+/* Elements of 8 bytes of four vectors, transposed: each half of v[q] holds one element of each of them. first, second: the lanes of
+ * v[0] and v[1], of v[2] and v[3]; even elements of them go to v[0] and v[2], odd ones to v[1] and v[3]. */
+static inline __attribute__((always_inline)) void mix_pairs(__m512i v[4], __m512i low, __m512i high) {
+  const __m512i even = _mm512_unpacklo_epi64(v[0], v[1]), odd = _mm512_unpackhi_epi64(v[0], v[1]);
+  const __m512i even_2 = _mm512_unpacklo_epi64(v[2], v[3]), odd_2 = _mm512_unpackhi_epi64(v[2], v[3]);
+  v[0] = _mm512_permutex2var_epi64(even, low, even_2), v[1] = _mm512_permutex2var_epi64(odd, low, odd_2);
+  v[2] = _mm512_permutex2var_epi64(even, high, even_2), v[3] = _mm512_permutex2var_epi64(odd, high, odd_2);
+}
+
 static inline __attribute__((always_inline)) void transpose_8(__m512i v[16]) {
   __m512i t[8];
 #pragma GCC unroll 4

@@ -167,4 +167,7 @@ typedef struct ws_ukr_set {
   ws_pack_fn *pack;
   ws_transpose_fn *transpose;
 } ws_ukr_set;
+
+/* Vectors that hold n elements; vl is a power of two, and divisions are felt by the smallest products. */
+static inline int64_t ws_vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 #endif

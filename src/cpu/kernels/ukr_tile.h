@@ -138,12 +138,10 @@ WS_INLINE void WS_NAME(ask_for)(const R *a, const int mv) {
   __builtin_prefetch(a + mv * WS_VL - 1);
 }
 
-/* Any tile of mv vectors, the last one masked to the tile's rows. */
-WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+/* The sums of any tile of mv vectors, the last one masked to the tile's rows. */
+WS_INLINE void WS_NAME(tile_sums)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld,
+                                  WS_M mask, const int mv, const int nrr, const int form) {
   enum { AHEAD = 24 }; /* 8 to 64 differ little; in L1, also where columns meet in few of its sets */
-  const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
-  WS_V acc[WS_MV_MAX][WS_NR_MAX];
   WS_NAME(clear)(acc, mv, nrr);
   WS_NAME(b_at) b_at = WS_NAME(b_begin)(b, b_ld, nrr, form);
 #pragma GCC unroll 2
@@ -153,6 +151,13 @@ WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, in
     a += a_ld;
     WS_NAME(b_next)(&b_at, b_ld, nrr, form);
   }
+}
+
+WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
+                             const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+  const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
+  WS_V acc[WS_MV_MAX][WS_NR_MAX];
+  WS_NAME(tile_sums)(acc, k, a, a_ld, b, b_ld, mask, mv, nrr, form);
   WS_NAME(finish_all)(acc, c, ldc, scale, mask, mv, nrr, true);
 }
 
@@ -163,14 +168,7 @@ WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const 
                                      const int form) {
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
-  WS_NAME(clear)(acc, mv, nrr);
-  WS_NAME(b_at) b_at = WS_NAME(b_begin)(b, b_ld, nrr, form);
-#pragma GCC unroll 2
-  for (int64_t p = 0; p < k; p++) {
-    WS_NAME(step)(acc, a, &b_at, b_ld, mask, mv, nrr, form, true);
-    a += a_ld;
-    WS_NAME(b_next)(&b_at, b_ld, nrr, form);
-  }
+  WS_NAME(tile_sums)(acc, k, a, a_ld, b, b_ld, mask, mv, nrr, form);
   const ws_scale s = *scale;
 #pragma GCC unroll 4
   for (int i = 0; i < mv; i++) {

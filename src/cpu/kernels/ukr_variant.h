@@ -16,38 +16,29 @@
     WS_NAME(edge_by_rows)                                                                                                \
     (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, old, mv, WS_N * WS_UNIT, form);      \
   }
+#else
+#define WS_TILE_BY_ROWS(name, mv, form)
+#endif
+#define WS_TILES_OF(mv)                            \
+  WS_TILE(rows##mv, mv, WS_B_ROWS)                 \
+  WS_TILE(cols##mv, mv, WS_B_COLS)                 \
+  WS_TILE_BY_ROWS(by_rows_rows##mv, mv, WS_B_ROWS) \
+  WS_TILE_BY_ROWS(by_rows_cols##mv, mv, WS_B_COLS)
 
-WS_TILE_BY_ROWS(by_rows_rows1, 1, WS_B_ROWS)
-WS_TILE_BY_ROWS(by_rows_cols1, 1, WS_B_COLS)
-WS_TILE_BY_ROWS(by_rows_rows2, 2, WS_B_ROWS)
-WS_TILE_BY_ROWS(by_rows_cols2, 2, WS_B_COLS)
+WS_TILES_OF(1)
+WS_TILES_OF(2)
 #if WS_N <= WS_NR_3
-WS_TILE_BY_ROWS(by_rows_rows3, 3, WS_B_ROWS)
-WS_TILE_BY_ROWS(by_rows_cols3, 3, WS_B_COLS)
-#endif
-#if WS_N <= WS_NR_4
-WS_TILE_BY_ROWS(by_rows_rows4, 4, WS_B_ROWS)
-WS_TILE_BY_ROWS(by_rows_cols4, 4, WS_B_COLS)
-#endif
-#undef WS_TILE_BY_ROWS
-#endif
-
-WS_TILE(rows1, 1, WS_B_ROWS)
-WS_TILE(cols1, 1, WS_B_COLS)
-WS_TILE(rows2, 2, WS_B_ROWS)
-WS_TILE(cols2, 2, WS_B_COLS)
-#if WS_N <= WS_NR_3
-WS_TILE(rows3, 3, WS_B_ROWS)
-WS_TILE(cols3, 3, WS_B_COLS)
+WS_TILES_OF(3)
 WS_TILE(far_rows3, 3, WS_B_ROWS | WS_A_FAR)
 WS_TILE(far_cols3, 3, WS_B_COLS | WS_A_FAR)
 #endif
 #if WS_N <= WS_NR_4
-WS_TILE(rows4, 4, WS_B_ROWS)
-WS_TILE(cols4, 4, WS_B_COLS)
+WS_TILES_OF(4)
 WS_TILE(far_rows4, 4, WS_B_ROWS | WS_A_FAR)
 WS_TILE(far_cols4, 4, WS_B_COLS | WS_A_FAR)
 #endif
 
+#undef WS_TILES_OF
+#undef WS_TILE_BY_ROWS
 #undef WS_TILE
 #undef WS_N
