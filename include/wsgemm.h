@@ -116,9 +116,11 @@ typedef struct wsgemm_cdouble {
  *             replaces gamma_{k+2}; where no intermediate sum overflows: a partial sum, alpha times
  *             the sum, beta C, or the last two together may exceed the range although C^ does not,
  *             and then C is Inf or NaN. None does where (|alpha| + 1) |A| |B| + |beta| |C| stays
- *             below half of the largest number. Large F32 and C32 products (k >= 128) on GPUs of
- *             compute capability 9.0 meet this bound on tensor cores, by slices; a call for which
- *             the library's memory cannot be allocated fails (wsgemm_set_workspace).
+ *             below half of the largest number. An infinite alpha is multiplied with the sum of
+ *             each block of k: Inf where these have one sign, else NaN. Large F32 and C32 products
+ *             (k >= 128) on GPUs of compute capability 9.0 meet this bound on tensor cores, by
+ *             slices; a call for which the library's memory cannot be allocated fails
+ *             (wsgemm_set_workspace).
  *             wsgemm_explain names the arithmetic of a call. Half precision: see wsgemm_hgemm.
  *   PEDANTIC  The same bound, by fused multiply-adds in the data's own type only; half
  *             precision is multiplied in FP32.

@@ -102,7 +102,7 @@ __attribute__((constructor(101))) static void watch_forks(void) {
 /* ---- the first call -------------------------------------------------------------------------- */
 
 static void start(void) {
-  static const ws_environment_readers readers = {ws_rows_take_isa, ws_rows_take_kernel};
+  static const ws_environment_readers readers = {ws_rows_take_isa, ws_rows_take_kernel, ws_machine_take_caches};
   watch_forks();
   const bool has_driver = ws_backends[WS_CUDA] && ws_backends[WS_CUDA]->start();
   ws_machine_detect();

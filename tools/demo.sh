@@ -61,7 +61,7 @@ else
 fi
 
 title "Speed beside OpenBLAS, one process, arms in turn"
-show $wsgemm bench --suite demo
+show $wsgemm bench --suite demo --allow-slow-peer
 
 if [ $has_gpu = yes ]; then
   title "Speed on the GPU beside cuBLAS, one process, arms in turn"

@@ -1,5 +1,6 @@
 /* fit_model.c - what tools/fit_model.py asks of the library's own models (cuda/host/wgmma_model.c,
- * direct_model.c, flat_model.c; dmma_model.c): the times of rows for products under given terms, and how far they are off. */
+ * direct_model.c, flat_model.c; dmma_model.c, for each family of rows that copy for others): the times of rows for
+ * products under given terms, and how far they are off. */
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ enum { MOST_ROWS = 512 };
 typedef struct fit_product {
   int64_t m, n, k, a_trans, b_trans, n_entries; /* entries: those of one product stand together */
   int64_t type;                                 /* wsgemm_type; all of a fit have the same models */
+  int64_t family;                               /* fit_family; of half precision any */
 } fit_product;
 typedef struct fit_entry {
   int64_t row_idx, is_across; /* how it was measured (fit_ways) */
@@ -27,11 +29,21 @@ int fit_row(const char *name) {
   return -1;
 }
 
-static bool is_double(int64_t type) { return type == WSGEMM_F64 || type == WSGEMM_C64; }
+/* Rows whose warps copy for others: one model, with terms for each of these. */
+typedef enum fit_family { FIT_DMMA, FIT_TF32X1, FIT_TF32X2, FIT_TF32W1, FIT_TF32W2 } fit_family;
 
-void fit_terms(int64_t type, double *terms) {
-  if (is_double(type)) {
-    memcpy(terms, &ws_dmma_terms_h200[type], sizeof ws_dmma_terms_h200[0]);
+static bool is_half(int64_t type) { return type == WSGEMM_F16 || type == WSGEMM_BF16; }
+
+static const ws_dmma_terms *terms_of_family(int64_t type, int64_t family) {
+  const int is_complex = type == WSGEMM_C32;
+  return family == FIT_DMMA     ? &ws_dmma_terms_h200[type]
+         : family >= FIT_TF32W1 ? &ws_tf32w_terms_h200[family - FIT_TF32W1][is_complex]
+                                : &ws_tf32_terms_h200[family - FIT_TF32X1][is_complex];
+}
+
+void fit_terms(int64_t type, int64_t family, double *terms) {
+  if (!is_half(type)) {
+    memcpy(terms, terms_of_family(type, family), sizeof(ws_dmma_terms));
     return;
   }
   memcpy(terms, &ws_wgmma_terms_h200, sizeof ws_wgmma_terms_h200);
@@ -51,10 +63,10 @@ static ws_wgmma_product look_at(const double *terms, const ws_problem *p) {
   return look;
 }
 
-/* Which rows computed C transposed when they were measured: as these terms had it then. Those of double precision never do. */
+/* Which rows computed C transposed when they were measured: as these terms had it then. Those that copy for others never do. */
 void fit_ways(const double *terms, int64_t n, const fit_product *products, fit_entry *entries) {
   for (int64_t i = 0; i < n; entries += products[i].n_entries, i++) {
-    if (is_double(products[i].type)) continue;
+    if (!is_half(products[i].type)) continue;
     const ws_problem p = problem_of(&products[i]);
     const ws_wgmma_product look = look_at(terms, &p);
     for (int64_t e = 0; e < products[i].n_entries; e++) {
@@ -69,14 +81,14 @@ static void times_of_dmma(const ws_dmma_terms *terms, const fit_product *product
   for (int64_t e = 0; e < product->n_entries; e++) {
     const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
     const int64_t n_items = ws_ceil_div(p.m, row->bm) * ws_ceil_div(p.n, row->bn);
-    us[e] = row->kind == WS_ROW_DMMA ? ws_dmma_us(terms, &p, n_items, row, N_SMS) : 0;
+    us[e] = ws_dmma_us(terms, &p, n_items, row, N_SMS);
   }
 }
 
-/* The models' times of a product's entries: as the library weighs them, so 0 for rows of other
+/* The models' times of a product's entries: as the library weighs them, so of half precision 0 for rows of other
  * kinds, and for those that are not made for it. */
 static void times_of(const double *terms, const fit_product *product, const fit_entry *entries, double *us) {
-  if (is_double(product->type)) {
+  if (!is_half(product->type)) {
     times_of_dmma((const ws_dmma_terms *)terms, product, entries, us);
     return;
   }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c, flat_model.c), or of those of double precision
-(dmma_model.c, of d or z), to measurements of suite `row_times`, which must be of one type.
+"""Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c, flat_model.c), or of one family of rows that
+copy for others (dmma_model.c: dmma of d or z, tf32x1 .. tf32w2 of s or c), to measurements of suite `row_times`, which must be of one type.
 
-    tools/fit_model.py FILE.jsonl ... [--test FILE.jsonl ...] [--passes N] [--only TEXT,...] [--write]
+    tools/fit_model.py FILE.jsonl ... [--family NAME] [--test FILE.jsonl ...] [--passes N] [--only TEXT,...] [--write]
 
 The library's own code says what a row takes (tools/fit_model.c, compiled here); its terms are varied one after the other, and kept
 where the choice by the model comes nearer to the best row. Prints what the choice then has of the best row's speed, on the files and
@@ -24,17 +24,21 @@ import tempfile
 import row_times
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-HALF_MODELS, DOUBLE_MODELS = ("wgmma_model", "direct_model", "flat_model"), ("dmma_model",)
-TYPES = {"d": 1, "z": 3, "h": 4}  # wsgemm_type
+HALF_MODELS, COPIED_MODELS = ("wgmma_model", "direct_model", "flat_model"), ("dmma_model",)
+TYPES = {"s": 0, "d": 1, "c": 2, "z": 3, "h": 4}  # wsgemm_type
+FAMILIES = ("dmma", "tf32x1", "tf32x2", "tf32w1", "tf32w2")  # fit_family
+# The structures of terms in dmma_model.c, in their order: (family, type).
+STRUCTURES = [("dmma", t) for t in "dsz"] + [(f, t) for f in FAMILIES[1:] for t in "sc"]
 FLAGS = ("-std=gnu11", "-I.", "-Iinclude", "-Isrc", "-isystem", "/usr/local/cuda/include")
 # How near times are that the choice takes by turns, and how much the times themselves count (fit_model.c).
 SOFTNESS, WEIGHT = 0.03, 1.0
 LEAST_GAIN = 2e-6  # so that terms that hardly count stay where they are
+STRUCTURE = re.compile(r"\{((\n +)\.\w+ = (?:[^{}]|\{[^{}]*\})*?)\n *\}")
 FIELDS = re.compile(r"typedef struct \w+_terms \{(.*?)\} \w+_terms;", re.DOTALL)
 
 
 class Product(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("m", "n", "k", "a_trans", "b_trans", "n_entries", "type")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("m", "n", "k", "a_trans", "b_trans", "n_entries", "type", "family")]
 
 
 class Entry(ctypes.Structure):
@@ -44,7 +48,7 @@ class Entry(ctypes.Structure):
 def compile_models():
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "fit.so"
-        sources = ["tools/fit_model.c", "src/core/types.c", "cuda/host/problem_args.c", *(f"cuda/host/{model}.c" for model in HALF_MODELS + DOUBLE_MODELS)]
+        sources = ["tools/fit_model.c", "src/core/types.c", "cuda/host/problem_args.c", *(f"cuda/host/{model}.c" for model in HALF_MODELS + COPIED_MODELS)]
         subprocess.run(["cc", *FLAGS, "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-o", str(library), *sources, "-lm"], cwd=ROOT, check=True)
         code = ctypes.CDLL(str(library))
     code.fit_loss.restype = ctypes.c_double
@@ -53,7 +57,7 @@ def compile_models():
 
 
 def models_of(letter):
-    return HALF_MODELS if letter == "h" else DOUBLE_MODELS
+    return HALF_MODELS if letter == "h" else COPIED_MODELS
 
 
 def names_of_terms(letter):
@@ -67,16 +71,26 @@ def names_of_terms(letter):
     return names
 
 
+def terms_of(code, letter, family="dmma"):
+    """The library's own."""
+    array = (ctypes.c_double * len(names_of_terms(letter)))()
+    code.fit_terms(ctypes.c_int64(TYPES[letter]), ctypes.c_int64(FAMILIES.index(family)), array)
+    return list(array)
+
+
 class Measured:
     """Products and the times of their rows, as the C code takes them. Rows: (row, name, first, second time)."""
 
-    def __init__(self, code, files, terms):
+    def __init__(self, code, files, terms, family="dmma"):
         self.code = code
         self.products = [p for path in files for p in row_times.read(path)]
         found = [[(code.fit_row(f"{p.routine}_{name}".encode()), name, *us) for name, us in p.rows.items()] for p in self.products]
-        self.rows = [[row for row in rows if row[0] >= 0] for rows in found]
+        is_half = self.products[0].routine[0] == "h"
+        self.rows = [[row for row in rows if row[0] >= 0 and (is_half or row[1].startswith(family + "_"))] for rows in found]
+        some = [i for i, rows in enumerate(self.rows) if rows]
+        self.products, self.rows = [self.products[i] for i in some], [self.rows[i] for i in some]
         self.c_products = (Product * len(self.products))(*(
-            Product(p.m, p.n, p.k, p.ops[0] == "T", p.ops[1] == "T", len(rows), TYPES[p.routine[0]]) for p, rows in zip(self.products, self.rows)))
+            Product(p.m, p.n, p.k, p.ops[0] == "T", p.ops[1] == "T", len(rows), TYPES[p.routine[0]], FAMILIES.index(family)) for p, rows in zip(self.products, self.rows)))
         flat = [Entry(idx, 0, (3 * first + 5 * second) / 8 if second else first) for rows in self.rows for idx, _, first, second in rows]
         self.c_entries = (Entry * len(flat))(*flat)
         self.n = ctypes.c_int64(len(self.products))
@@ -153,23 +167,22 @@ def initializers(terms, names, model):
     return {name: "{" + ", ".join(found) + "}" if name in is_array else found[0] for name, found in values.items()}
 
 
-def write(terms, names, letter):
-    """Of z the second of each name's two lines, of others the first."""
+def write(terms, names, letter, family):
     for model in models_of(letter):
         path = ROOT / f"cuda/host/{model}.c"
         text = path.read_text()
-        for name, value in initializers(terms, names, model).items():
-            lines = list(re.finditer(rf"\n +\.{name} = ([\d.e+]*),\n", text))
-            if len(lines) != (2 if model in DOUBLE_MODELS else 1):
-                raise SystemExit(f"fit_model.py: {path} has {len(lines)} lines of {name}")
-            line = lines[letter == "z"]
-            text = text[:line.start(1)] + value + text[line.end(1):]
-        path.write_text(text)
+        structures = list(STRUCTURE.finditer(text))
+        if len(structures) != (len(STRUCTURES) if model in COPIED_MODELS else 1):
+            raise SystemExit(f"fit_model.py: {path} has {len(structures)} structures of terms")
+        found = structures[STRUCTURES.index((family, letter)) if model in COPIED_MODELS else 0]
+        lines = [f"{found[2]}.{name} = {value}," for name, value in initializers(terms, names, model).items() if value != "0"]
+        path.write_text(text[:found.start(1)] + "".join(lines) + text[found.end(1):])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+")
+    parser.add_argument("--family", choices=FAMILIES, default="dmma", help="of rows that copy for others")
     parser.add_argument("--test", nargs="+", default=[], metavar="FILE")
     parser.add_argument("--passes", type=int, default=60)
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="TEXT,...")
@@ -179,20 +192,18 @@ def main():
     options = parser.parse_args()
     letter = row_times.read(options.files[0])[0].routine[0]
     code, names = compile_models(), names_of_terms(letter)
-    array = (ctypes.c_double * len(names))()
-    code.fit_terms(ctypes.c_int64(TYPES[letter]), array)
-    measured_with = list(array)
-    fitted = Measured(code, options.files, measured_with)
+    measured_with = terms_of(code, letter, options.family)
+    fitted = Measured(code, options.files, measured_with, options.family)
     begin = [float(options.begin.get(name, value)) for value, (_, name, _) in zip(measured_with, names)]
     terms = search(fitted, begin, names, options.passes, options.only)
     report("fitted", fitted, terms, options.list)
     if options.test:
-        report("test", Measured(code, options.test, measured_with), terms, options.list)
+        report("test", Measured(code, options.test, measured_with, options.family), terms, options.list)
     print()
     for model in models_of(letter):
         print(", ".join(f"{name} = {value}" for name, value in initializers(terms, names, model).items()))
     if options.write:
-        write(terms, names, letter)
+        write(terms, names, letter, options.family)
 
 
 if __name__ == "__main__":

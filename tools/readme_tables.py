@@ -2,7 +2,7 @@
 """Writes the tables of bench/RESULTS.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
 Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
-GPU measured last, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
+GPUs measured last, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
 figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1 if a document is not what the files say, or if
 a line in the files lacks a member that every result has (bench/harness/result.h).
 """
@@ -101,13 +101,18 @@ def make_overview(results):
     return "\n" + "\n".join(parts) + "\n"
 
 
+def kind_of(suite):
+    return "gpu_half" if suite.startswith("gpu_half_") else "gpu" if suite.startswith("gpu_") else "cpu"
+
+
 def make_headline(results):
-    """One table: of the CPUs, then of the GPUs, the one whose squares were measured last, and the one whose random shapes were."""
+    """One table: of the CPUs, of the GPUs, and of those with half precision, the one whose squares were measured last, and the one whose
+    random shapes were."""
     devices = list(read_headlines(results))
     chosen = []
-    for is_gpu in (False, True):
+    for kind in ("cpu", "gpu", "gpu_half"):
         for which in (0, 1):
-            named = {pair[which] for pair in HEADLINES if pair[which].startswith("gpu_") == is_gpu}
+            named = {pair[which] for pair in HEADLINES if kind_of(pair[which]) == kind}
             dates = [max((r["date"] for name in named for r in suites.get(name, [])), default="") for suites, _ in devices]
             newest = dates.index(max(dates)) if any(dates) else None
             if newest is not None and newest not in chosen:

@@ -69,21 +69,21 @@ def size_of(case):
 
 
 def by_routine(cases):
-    """One row for each routine and thread count: ratios and share of the peak over all sizes."""
-    rows = []
+    """One row for each routine and thread count, which is told where there are several: ratios and share of the peak over all sizes."""
+    rows, has_threads = [], len({case.threads for case in cases}) > 1
     for routine, threads in unique((c.routine, c.threads) for c in cases):
         group = [c for c in cases if (c.routine, c.threads) == (routine, threads)]
         rated = [c for c in group if c.ratio is not None]
         least = min(rated, key=lambda c: c.ratio) if rated else None
         sizes = [size_of(c) for c in group]
         rows.append([
-            f"`{routine}`", f"{min(sizes)}-{max(sizes)}",
+            f"`{routine}`", *([str(threads)] if has_threads else []), f"{min(sizes)}-{max(sizes)}",
             f"{geometric_mean([c.ratio for c in rated]):.3f}" if rated else "-",
             f"{least.ratio:.3f} (n = {size_of(least)})" if least else "-",
             f"{max(c.rate for c in group):.0f}",
             f"{geometric_mean([c.peak_fraction for c in group]):.2f}",
         ])
-    heads = ["routine", "n", f"{speedup_head(cases)}, geometric mean", "least", "best GF/s", "share of peak, geometric mean"]
+    heads = ["routine", *(["threads"] if has_threads else []), "n", f"{speedup_head(cases)}, geometric mean", "least", "best GF/s", "share of peak, geometric mean"]
     return table(heads, rows)
 
 
@@ -589,6 +589,7 @@ def headline_table(rows):
 TABLES = {
     "random": random_table,
     "wide": wide_table,
+    "update": wide_table,
     "busy": busy_table,
     "gpu_random": random_table,
     "gpu_half_random_uniform": uniform_table,

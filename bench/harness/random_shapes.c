@@ -62,7 +62,7 @@ ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multi
   return s;
 }
 
-ws_random_shape ws_random_wide_shape_at(uint64_t seed, int idx) {
+ws_random_shape ws_random_wide_shape_at(uint64_t seed, int idx, bool is_padded) {
   const int64_t least = 4, most = 4000;
   const double most_product = 4e9;
   uint64_t state = state_of(seed, idx);
@@ -74,6 +74,10 @@ ws_random_shape ws_random_wide_shape_at(uint64_t seed, int idx) {
   } while ((double)s.m * (double)s.n * (double)s.k > most_product);
   s.transposed_a = ws_random_below(&state, 2);
   s.transposed_b = ws_random_below(&state, 2);
+  if (!is_padded) return s;
+  s.more_a = (int64_t)ws_random_below(&state, 64);
+  s.more_b = (int64_t)ws_random_below(&state, 64);
+  s.more_c = (int64_t)ws_random_below(&state, 64);
   return s;
 }
 

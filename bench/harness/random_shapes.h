@@ -9,7 +9,8 @@
  * Beside these the distribution of ws_random_uniform_shape_at, of class
  *   uniform  m, n, k each from 16 to 16384, m n k from 1e7 to 2e12; lds as small as can be
  * and that of ws_random_wide_shape_at, of class
- *   wide     m, n, k each from 4 to 4000, m n k up to 4e9; lds as small as can be
+ *   wide     m, n, k each from 4 to 4000, m n k up to 4e9; lds as small as can be, or, if padded, each
+ *            longer by up to 63
  * ops: NN, NT, TN, TT, each as often as the others. Leading dimensions: as small as can be, or,
  * for every second shape, longer by a multiple of 8 up to 64; those of ragged shapes are longer
  * by 1 to 63. The shapes of one seed are the same everywhere. */
@@ -55,8 +56,8 @@ typedef struct ws_random_sides {
 /* Shape idx of a seed of the class `uniform`, sizes multiples of `multiple`, of the products with such sides. */
 ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multiple, ws_random_sides sides);
 
-/* Shape idx of a seed of the class `wide`. */
-ws_random_shape ws_random_wide_shape_at(uint64_t seed, int idx);
+/* Shape idx of a seed of the class `wide`; m, n, k and ops are those without padding. */
+ws_random_shape ws_random_wide_shape_at(uint64_t seed, int idx, bool is_padded);
 
 enum { WS_RANDOM_CASE_BYTES = 128 };
 /* "TN 130x77x2049 ragged lda+3 ldb+1 ldc+60 seed=1 #7" */

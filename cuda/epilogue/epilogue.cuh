@@ -69,6 +69,17 @@ template <class Config> struct scaling {
     }
   }
 
+  /* Real factors, which by_real() rounds as those of real types are; others, of complex types, need more than double precision. */
+  __device__ __forceinline__ bool is_real() const { return Config::unit == 1 || (alpha_im == 0 && beta_im == 0); }
+  __device__ __forceinline__ number by_real(number sum, number old) const {
+    if constexpr (Config::unit == 1)
+      return (*this)(sum, old);
+    else if (beta_zero)
+      return {alpha_re * sum.x, alpha_re * sum.y};
+    else
+      return {fma(alpha_re, sum.x, beta_re * old.x), fma(alpha_re, sum.y, beta_re * old.y)};
+  }
+
 private:
   __device__ __forceinline__ number scaled(const wide<real> &sum_re, const wide<real> &sum_im, number old) const {
     wide<real> re, im;
@@ -102,6 +113,11 @@ template <class Config> __device__ __forceinline__ typename Config::sum load_ele
     const auto *parts = reinterpret_cast<const typename Config::real *>(p);
     return {parts[0], parts[1]};
   }
+}
+
+/* Whether all of C's elements are aligned to their whole size. */
+template <class Config> __device__ __forceinline__ bool has_whole_elements(const ws_gemm_args &args) {
+  return reinterpret_cast<uintptr_t>(args.c) % sizeof(typename Config::sum) == 0;
 }
 
 template <class Config> __device__ __forceinline__ void store_element(typename Config::sum *p, typename Config::sum value) {

@@ -42,6 +42,9 @@ template <class Config> __device__ __forceinline__ slice_lists slice_lists_of(co
 
 template <class Config> struct sliced_store {
   static constexpr int n_sums = Config::bm / 2, n_fragments = Config::n_fragments;
+  /* Pairs of rows whose scales are asked for before the first of their elements is stored: the compiler moves no load before a store. */
+  static constexpr int at_once = 8;
+  static_assert(Config::bm / 8 % at_once == 0, "whole groups of rows");
   static constexpr bool may_gather = Config::n_slices == 3;
   /* Sums of a row's and a column's scale, of elements that are stored. */
   static constexpr int least = Config::n_slices == 3 ? int(WS_SCALE_NEEDS_3) : 0,
@@ -68,20 +71,28 @@ template <class Config> struct sliced_store {
       }
       float *const c = static_cast<float *>(args.c_data) + batch * args.stride_c;
 #pragma unroll
-      for (int a = 0; a < Config::bm / 8; a++) {
-        const int i = i_first + 8 * a;
-        int of_row[2], place[2];
+      for (int first = 0; first < Config::bm / 8; first += at_once) {
+        int of_row[at_once][2];
 #pragma unroll
-        for (int r = 0; r < 2; r++)
-          place[r] = rows.at(i + r), of_row[r] = i + r < rows.count ? of_m[place[r]] : WS_SCALE_NEEDS_FP32;
+        for (int a = 0; a < at_once; a++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-          int of_first = of_row[0] + of_column[h], of_second = of_row[1] + of_column[h];
-          const int j = j_first + p * 64 + 8 * h;
-          if (!is_plain) leave_out(i, j, of_first, of_second);
-          const bool is_real = Config::unit == 2 && !is_plain && ws_region_is_real(&args.region, i / 2, j);
-          store_two(c + column_at[h] + place[0], c + column_at[h] + place[1], sums[p][4 * a + 2 * h], sums[p][4 * a + 2 * h + 1],
-                    of_first, of_second, is_real);
+          for (int r = 0; r < 2; r++) {
+            const int i = i_first + 8 * (first + a) + r;
+            of_row[a][r] = i < rows.count ? of_m[rows.at(i)] : WS_SCALE_NEEDS_FP32;
+          }
+#pragma unroll
+        for (int a = 0; a < at_once; a++) {
+          const int i = i_first + 8 * (first + a);
+          const int place[2] = {rows.at(i), rows.at(i + 1)};
+#pragma unroll
+          for (int h = 0; h < 2; h++) {
+            int of_first = of_row[a][0] + of_column[h], of_second = of_row[a][1] + of_column[h];
+            const int j = j_first + p * 64 + 8 * h;
+            if (!is_plain) leave_out(i, j, of_first, of_second);
+            const bool is_real = Config::unit == 2 && !is_plain && ws_region_is_real(&args.region, i / 2, j);
+            const float *const two = sums[p] + 4 * (first + a) + 2 * h;
+            store_two(c + column_at[h] + place[0], c + column_at[h] + place[1], two[0], two[1], of_first, of_second, is_real);
+          }
         }
       }
     }

@@ -321,7 +321,7 @@ static int image_of(const ws_cuda_row *row) {
   case WS_ROW_DIRECT:
     return row->is_flat ? WS_IMAGE_FLAT : WS_IMAGE_DIRECT;
   case WS_ROW_DMMA:
-    return row->stays ? WS_IMAGE_OUTER : row->type == WSGEMM_F32 ? WS_IMAGE_FFMA : WS_IMAGE_DMMA;
+    return ws_is_outer(row) ? WS_IMAGE_OUTER : row->type == WSGEMM_F32 ? WS_IMAGE_FFMA : WS_IMAGE_DMMA;
   case WS_ROW_TF32:
     return row->slice_places > 0 ? WS_IMAGE_TF32W : WS_IMAGE_TF32;
   case WS_ROW_SMALL:

@@ -1,6 +1,7 @@
 /* dmma_model.c - see dmma_model.h: an SM's blocks beside each other, round by round, each bound by its
  * products, by its copies, or by what the stages of its pipeline have on the way. Fitted to the times of all
- * rows for random products (bench_gpu_gemm --suite row_times, H200; bench/NOTES.md). */
+ * rows for random products (bench_gpu_gemm --suite row_times; bench/NOTES.md): tf32 and tf32w on an H100, the
+ * others on an H200. */
 #include "cuda/host/dmma_model.h"
 
 #include <math.h>
@@ -62,97 +63,134 @@ const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES] = {
 const ws_dmma_terms ws_tf32_terms_h200[2][2] = {
     {
         {
-            .launch_us = 3.46,
-            .item_us = 3.06,
-            .mma_per_us = 408e3,
-            .alone = 0.557,
-            .pair_bytes = 34e3,
-            .word_bytes = 34e3,
-            .pipeline_us = 1.5,
-            .part_us = 0,
-            .sum_us = 0.101,
-            .cluster_places = 0.945,
-            .memory_per_us = 4e6,
-            .store_per_us = 22.1e3,
+            .launch_us = 4.205,
+            .item_us = 2.858,
+            .mma_per_us = 3.904e+05,
+            .alone = 0.6549,
+            .pair_bytes = 4.011e+04,
+            .word_bytes = 3.095e+04,
+            .pipeline_us = 1.216,
+            .sum_us = 0.9658,
+            .cluster_places = 0.9318,
+            .memory_per_us = 4e+06,
+            .store_per_us = 2.811e+04,
         },
         {
-            .launch_us = 4.7,
-            .item_us = 3.22,
-            .mma_per_us = 420e3,
-            .alone = 0.918,
-            .pair_bytes = 24e3,
-            .word_bytes = 24e3,
-            .pipeline_us = 1.66,
-            .part_us = 0.104,
-            .sum_us = 0.473,
-            .cluster_places = 0.93,
-            .memory_per_us = 4e6,
-            .store_per_us = 44.2e3,
+            .launch_us = 4.074,
+            .item_us = 3.188,
+            .mma_per_us = 4.534e+05,
+            .alone = 0.7706,
+            .pair_bytes = 4.141e+04,
+            .word_bytes = 3.159e+04,
+            .pipeline_us = 1.466,
+            .part_us = 0.562,
+            .sum_us = 0.4497,
+            .cluster_places = 0.9214,
+            .memory_per_us = 4e+06,
+            .store_per_us = 3.265e+04,
         },
     },
     {
         {
-            .launch_us = 2.66,
-            .item_us = 3.43,
-            .mma_per_us = 306e3,
-            .edge = 1.07,
-            .alone = 0.778,
-            .pair_bytes = 33e3,
-            .word_bytes = 33e3,
-            .pipeline_us = 1.46,
-            .part_us = 0.308,
-            .sum_us = 0.425,
-            .cluster_places = 0.93,
-            .memory_per_us = 4e6,
-            .store_per_us = 22e3,
+            .launch_us = 2.952,
+            .item_us = 3.488,
+            .mma_per_us = 3.3e+05,
+            .edge = 1.358,
+            .alone = 0.7311,
+            .pair_bytes = 3.927e+04,
+            .word_bytes = 2.986e+04,
+            .pipeline_us = 1.584,
+            .part_us = 1.349,
+            .sum_us = 0.4079,
+            .cluster_places = 0.9129,
+            .memory_per_us = 4e+06,
+            .store_per_us = 3.415e+04,
         },
         {
-            .launch_us = 4.7,
-            .item_us = 3.22,
-            .mma_per_us = 217e3,
-            .alone = 0.918,
-            .pair_bytes = 24e3,
-            .word_bytes = 24e3,
-            .pipeline_us = 1.66,
-            .part_us = 0.104,
-            .sum_us = 0.473,
-            .cluster_places = 0.93,
-            .memory_per_us = 4e6,
-            .store_per_us = 44.2e3,
+            .launch_us = 4.276,
+            .item_us = 3.273,
+            .mma_per_us = 2.179e+05,
+            .alone = 0.8717,
+            .pair_bytes = 2.573e+04,
+            .word_bytes = 2.338e+04,
+            .pipeline_us = 1.601,
+            .part_us = 0.3258,
+            .sum_us = 0.704,
+            .cluster_places = 0.9474,
+            .memory_per_us = 4e+06,
+            .store_per_us = 7.182e+04,
         },
     },
 };
 
-const ws_dmma_terms ws_tf32w_terms_h200[2] = {
+const ws_dmma_terms ws_tf32w_terms_h200[2][2] = {
     {
-        .launch_us = 3.643,
-        .item_us = 2.656,
-        .mma_per_us = 889.5e3,
-        .edge = 1.001,
-        .alone = 1,
-        .pair_bytes = 49.8e3,
-        .word_bytes = 36.2e3,
-        .pipeline_us = 1.424,
-        .part_us = 0.403,
-        .sum_us = 0.4855,
-        .cluster_places = 0.93,
-        .memory_per_us = 2886e3,
-        .store_per_us = 26.4e3,
+        {
+            .launch_us = 2.304,
+            .item_us = 4.085,
+            .mma_per_us = 8.503e+05,
+            .edge = 1.251,
+            .alone = 1,
+            .pair_bytes = 4.406e+04,
+            .word_bytes = 3.551e+04,
+            .pipeline_us = 1.473,
+            .part_us = 1.071,
+            .sum_us = 0.3648,
+            .cluster_places = 0.93,
+            .memory_per_us = 2.867e+06,
+            .store_per_us = 3.7e+04,
+            .next_us = 1.675,
+            .staying = 1.231,
+        },
+        {
+            .launch_us = 3.819,
+            .item_us = 3.196,
+            .mma_per_us = 9.501e+05,
+            .edge = 1.04,
+            .alone = 1,
+            .pair_bytes = 4.274e+04,
+            .word_bytes = 3.129e+04,
+            .pipeline_us = 1.259,
+            .part_us = 2.166,
+            .sum_us = 0.09389,
+            .cluster_places = 0.8964,
+            .memory_per_us = 2.886e+06,
+            .store_per_us = 7.317e+04,
+        },
     },
     {
-        .launch_us = 3.126,
-        .item_us = 3.111,
-        .mma_per_us = 507.7e3,
-        .edge = 1.339,
-        .alone = 1,
-        .pair_bytes = 34.9e3,
-        .word_bytes = 28.25e3,
-        .pipeline_us = 1.263,
-        .part_us = 0.289,
-        .sum_us = 0.4024,
-        .cluster_places = 0.93,
-        .memory_per_us = 3493e3,
-        .store_per_us = 25.5e3,
+        {
+            .launch_us = 2.21,
+            .item_us = 4.3,
+            .mma_per_us = 5.049e+05,
+            .edge = 0.987,
+            .alone = 1,
+            .pair_bytes = 3.263e+04,
+            .word_bytes = 2.885e+04,
+            .pipeline_us = 1.267,
+            .part_us = 1.39,
+            .sum_us = 0.4026,
+            .cluster_places = 0.93,
+            .memory_per_us = 3.493e+06,
+            .store_per_us = 2.915e+04,
+            .next_us = 1.935,
+            .staying = 1.098,
+        },
+        {
+            .launch_us = 3.202,
+            .item_us = 4.058,
+            .mma_per_us = 6.534e+05,
+            .edge = 1.528,
+            .alone = 1,
+            .pair_bytes = 2.577e+04,
+            .word_bytes = 2.392e+04,
+            .pipeline_us = 1.168,
+            .part_us = 1.091,
+            .sum_us = 0.3159,
+            .cluster_places = 0.93,
+            .memory_per_us = 3.493e+06,
+            .store_per_us = 2.007e+05,
+        },
     },
 };
 
@@ -189,7 +227,9 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
 static double round_us(const ws_dmma_terms *t, const item_times *item, const ws_cuda_row *row, double each) {
   const double warps = each * (row->n_threads - WS_DMMA_PRODUCERS) / 32, speed = warps > WARPS_ALONE ? 1 : t->alone;
   const double stage_us = fmax(fmax(each * item->products_us / speed, each * item->copies_us), item->pipeline_us);
-  return each == 0 ? 0 : item->n_stages * stage_us + each * item->end_us + t->item_us;
+  if (each == 0) return 0;
+  const double stages_us = item->n_stages * stage_us, end_us = each * item->end_us;
+  return row->stays ? t->staying * stages_us + end_us + t->next_us : stages_us + end_us + t->item_us;
 }
 
 double ws_dmma_us(const ws_dmma_terms *t, const ws_problem *p, int64_t n_items, const ws_cuda_row *row, int n_sms) {
@@ -203,6 +243,7 @@ double ws_dmma_us(const ws_dmma_terms *t, const ws_problem *p, int64_t n_items, 
   const double parts_us = row->cluster > 1 ? t->part_us + sums_us : row->k_groups > 1 ? sums_us / 4 : 0;
   const double bytes = element * ((double)p->m * (double)p->k + (double)p->k * (double)p->n + (double)p->m * (double)p->n) *
                        (double)p->batch_count;
-  const double work_us = rounds * round_us(t, &item, row, row->blocks) + round_us(t, &item, row, each) + parts_us;
+  const double begin_us = row->stays ? t->item_us : 0;
+  const double work_us = begin_us + rounds * round_us(t, &item, row, row->blocks) + round_us(t, &item, row, each) + parts_us;
   return t->launch_us + fmax(work_us, bytes / t->memory_per_us);
 }

@@ -18,13 +18,13 @@ typedef struct ws_dmma_terms {
   double cluster_places;         /* of clusters of four and more: the share of an H200's places that they find */
   double memory_per_us;          /* bytes of A, B and C */
   double store_per_us;           /* bytes of C that an SM stores */
+  double next_us;                /* from item to item, where blocks stay */
+  double staying;                /* so many times as long a stage takes there */
 } ws_dmma_terms;
 /* By wsgemm_type; those that have such rows. */
 extern const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES];
-/* Of rows tf32: by the number of slices, less one; of real products, of complex ones. */
-extern const ws_dmma_terms ws_tf32_terms_h200[2][2];
-/* Of rows tf32w, of real products. */
-extern const ws_dmma_terms ws_tf32w_terms_h200[2];
+/* Of rows tf32, and of rows tf32w: by the number of slices, less one; of real products, of complex ones. */
+extern const ws_dmma_terms ws_tf32_terms_h200[2][2], ws_tf32w_terms_h200[2][2];
 
 /* By sizes and ops alone, as a row decides about the order of summation: of lds it is thought that
  * they are as small as can be. n_items: that are wanted. */

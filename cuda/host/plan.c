@@ -129,8 +129,8 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 
 static const ws_dmma_terms *terms_of_copied(const ws_cuda_row *row) {
   if (row->kind == WS_ROW_DMMA) return &ws_dmma_terms_h200[row->type];
-  if (row->slice_places > 0) return &ws_tf32w_terms_h200[row->n_slices - 1];
-  return &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1];
+  const int n_real = ws_types[row->type].n_real;
+  return &(row->slice_places > 0 ? ws_tf32w_terms_h200 : ws_tf32_terms_h200)[row->n_slices - 1][n_real - 1];
 }
 
 /* Of dmma and tf32 rows. */
@@ -138,7 +138,8 @@ static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
   const ws_dmma_terms *terms = terms_of_copied(row);
   const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, row->bn);
-  if (row->stays) return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
+  if (ws_is_outer(row))
+    return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
   if (!ws_has_second(plan->problem)) return ws_dmma_us(terms, plan->problem, n_items, row, n_sms);
   ws_problem both = *plan->problem;
   both.k *= 2;
@@ -169,7 +170,7 @@ static bool is_along_k(const ws_problem *p, const ws_cuda_row *row) { return row
 
 /* Of tf32 rows: shorter sums have no proof. */
 static int least_k_of(const ws_cuda_row *row) {
-  return row->slice_places > 0 && row->n_slices > 1 ? WS_TF32W_LEAST_K : WS_TF32_LEAST_K;
+  return row->slice_places > 0 && row->n_slices > 1 ? WS_TF32W_LEAST_K(ws_types[row->type].n_real) : WS_TF32_LEAST_K;
 }
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
@@ -341,9 +342,9 @@ static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
-  if (row->stays && row->type == WSGEMM_C32) return WS_NUMERICS_PAIRS;
+  if (ws_is_outer(row) && row->type == WSGEMM_C32) return WS_NUMERICS_PAIRS;
   const bool is_wgmma_of_two = row->slice_places > 0 && row->n_slices > 1;
-  const bool is_fma = row->kind == WS_ROW_DMMA && (row->type == WSGEMM_F32 || row->stays);
+  const bool is_fma = ws_is_outer(row) || (row->kind == WS_ROW_DMMA && row->type == WSGEMM_F32);
   return orders[i].numerics[is_fma ? FFMA : is_wgmma_of_two ? TF32W2 : row->n_slices];
 }
 

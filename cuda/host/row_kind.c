@@ -148,9 +148,10 @@ static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_devic
 /* ---- batches of small products ----------------------------------------------------------------- */
 
 /* As one of the rows for other products; in invariant mode no batch may be summed in another way than its products. */
-static bool wants_small(const ws_call *call, const ws_problem *p, const ws_cuda_row *forced) {
+static bool wants_small(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
   if (call->settings.invariant || !ws_small_may_take(p)) return false;
-  return forced ? forced->kind == WS_ROW_SMALL && ws_small_takes(p, forced) : ws_small_is_quick(p);
+  if (forced ? forced->kind != WS_ROW_SMALL || !ws_small_takes(p, forced) : !ws_small_is_quick(p)) return false;
+  return best_us(call, p, device, WS_ROW_SMALL, 0) < HUGE_VAL; /* flat ones may have more tiles than any row has threads */
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -161,7 +162,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
   const ws_row_kind plain = ws_gpu_plain_kind(call, p);
   *n_slices = 0;
   if (device->cc != WS_BY_MAP_CC) return plain;
-  if (wants_small(call, p, forced)) return WS_ROW_SMALL;
+  if (wants_small(call, p, device, forced)) return WS_ROW_SMALL;
   if (ws_is_half(p->a.type)) {
     if (wants_direct(call, p, device, forced)) return WS_ROW_DIRECT;
     return wants_wgmma(call, p, device, forced) ? WS_ROW_WGMMA : plain;

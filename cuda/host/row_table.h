@@ -87,11 +87,17 @@ static const ws_cuda_row ws_cuda_rows[] = {
                   WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32_THREADS(bm, bn, wm, wn, groups),                  \
                   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, groups, stages), blocks, rate),                  \
    .kind = WS_ROW_TF32, .n_slices = slices, WS_PARTS_MEMBERS(cluster, groups)},
-#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                       \
-  {WS_ROW_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, "tf32w" #slices, t, bm, bn, \
-                  WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32W_THREADS(bm, groups),                             \
-                  WS_TF32W_SHARED_BYTES(slices, bm, bn, groups, stages, places), blocks, rate),                   \
-   .kind = WS_ROW_TF32, .n_slices = slices, .slice_places = places, WS_PARTS_MEMBERS(cluster, groups)},
+#define WS_TF32W_MEMBERS(row_name, bytes, t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                \
+  WS_ROW_MEMBERS(row_name, "tf32w" #slices, t, bm, bn, WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32W_THREADS(bm, groups), \
+                 bytes(WS_TF32_UNIT_##t, slices, bm, bn, groups, stages, places), blocks, rate),                           \
+      .kind = WS_ROW_TF32, .n_slices = slices, .slice_places = places, WS_PARTS_MEMBERS(cluster, groups)
+#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                                   \
+  {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, WS_TF32W_SHARED_BYTES, t, slices, bm, \
+                    bn, groups, stages, places, blocks, cluster, rate)},
+#define WS_CUDA_TF32W_STAYS(t, slices, bm, bn, stages, places, blocks, rate)                                                    \
+  {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g1_k1_stays", WS_TF32W_STAYS_BYTES, t, slices, bm, bn, 1, stages, \
+                    places, blocks, 1, rate),                                                                                   \
+   .stays = true},
 /* Threads, shared memory: what a block has at most. */
 #define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate)                                                                        \
   {WS_ROW_MEMBERS(#t "gemm_small_" #bm "x" #bn, "small", t, bm, bn, 1, WS_SMALL_STAGES, WS_SMALL_THREADS, WS_SMALL_SHARED_BYTES, \
@@ -120,6 +126,8 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_OUTER_ROW
 #undef WS_CUDA_TF32_ROW
 #undef WS_CUDA_TF32W_ROW
+#undef WS_CUDA_TF32W_STAYS
+#undef WS_TF32W_MEMBERS
 #undef WS_WGMMA_BYTES_OF
 #undef WS_PARTS_MEMBERS
 #undef WS_ROW_MEMBERS

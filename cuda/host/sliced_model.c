@@ -1,6 +1,7 @@
 /* sliced_model.c - see sliced_model.h: the passes that make slices, by bytes; then chunk by chunk rounds of items, each as long as its
- * sums and what its first stage and its store take. Fitted to the times of all rows for 104 random products each of F32 and C32, in TF32
- * 77 (bench_gpu_gemm --suite row_times, H200, 2026-11-25; bench/NOTES.md): so chosen, 0.994 of the best row, in TF32 0.998. */
+ * sums and what its first stage and its store take. Fitted to the times of all rows for random products of F32 and C32 (bench_gpu_gemm
+ * --suite row_times, H100 80GB HBM3, 2026-11-26; bench/NOTES.md): rates (kernels.def) for 289 products, in TF32 216; terms, after the
+ * store had been made faster, for 433 others, in TF32 220. */
 #include "cuda/host/sliced_model.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@ static const struct {
   double bytes_per_us;
   double line_us; /* of an item, for each of its rows of reals */
   double pair_us; /* of an item of two blocks that share A */
-} terms[] = {{21.1, 3.15e6, 0.1, 0}, {25.8, 3.2e6, 0.084, 2.6}, {25.8, 3.2e6, 0.084, 2.6}};
+} terms[] = {{19.4, 2.36e6, 0.054, 0}, {21.2, 2.29e6, 0.058, 2.1}, {21.2, 2.29e6, 0.058, 2.1}};
 
 /* Two passes read floats, of which the second writes slices. A matrix is split again where C's chunks do not keep it. */
 static double split_bytes(const ws_problem *p, const ws_chunks *chunks, int n_slices) {

@@ -193,22 +193,9 @@ template <class Config> struct dmma_kernel {
       return x[0];
   }
 
-  /* Real factors round as those of real types do; others, of complex types, in more than double precision. */
-  static __device__ __forceinline__ bool is_real(const scaling<Config> &scale) {
-    return unit == 1 || (scale.alpha_im == 0 && scale.beta_im == 0);
-  }
-  static __device__ __forceinline__ typename Config::sum by_real(const scaling<Config> &scale, typename Config::sum sum,
-                                                                 typename Config::sum old) {
-    if constexpr (unit == 1)
-      return scale(sum, old);
-    else if (scale.beta_zero)
-      return {scale.alpha_re * sum.x, scale.alpha_re * sum.y};
-    else
-      return {fma(scale.alpha_re, sum.x, scale.beta_re * old.x), fma(scale.alpha_re, sum.y, scale.beta_re * old.y)};
-  }
   static __device__ __forceinline__ typename Config::sum scaled(const scaling<Config> &scale, typename Config::sum sum,
                                                                 typename Config::sum old) {
-    return is_real(scale) ? by_real(scale, sum, old) : scale(sum, old);
+    return scale.is_real() ? scale.by_real(sum, old) : scale(sum, old);
   }
 
   /* From registers, which have pieces of 8 elements of C's columns, or of 16, if they need not be added to others. False: C wants
@@ -216,7 +203,7 @@ template <class Config> struct dmma_kernel {
   template <class Sums> __device__ __forceinline__ bool finish_sums(const Sums &s, bool turns_imaginary) const {
     constexpr int n_p = Sums::n_p, n_e = 2 / unit;
     const scaling<Config> scale(args);
-    if (!args.c_vectors || !is_real(scale) || !is_plain()) return false;
+    if (!args.c_vectors || !scale.is_real() || !is_plain()) return false;
     const int n_i = int(ws_min(Config::bm, args.m - at.m)), n_j = int(ws_min(Config::bn, args.n - at.n));
     typename Config::sum *const first = c_of<Config>(args) + at.batch * args.stride_c + at.n * args.ldc + at.m + Sums::p_of(0, 0);
 #pragma unroll
@@ -239,7 +226,7 @@ template <class Config> struct dmma_kernel {
         const int row = Sums::p_of(i, 0);
         sum_vector<Config> y;
 #pragma unroll
-        for (int e = 0; e < n_e; e++) y.e[e] = by_real(scale, s.number(i, j / 2, j % 2, e, turns_imaginary), old[i].e[e]);
+        for (int e = 0; e < n_e; e++) y.e[e] = scale.by_real(s.number(i, j / 2, j % 2, e, turns_imaginary), old[i].e[e]);
         if (row + n_e <= n_i)
           store_vector<Config>(c + row - Sums::p_of(0, 0), y);
         else if (row < n_i)

@@ -77,18 +77,6 @@ template <class Config> struct outer_kernel {
 
   /* ---- From sums to C ------------------------------------------------------------------------ */
 
-  static __device__ __forceinline__ bool is_real(const scaling<Config> &scale) {
-    return unit == 1 || (scale.alpha_im == 0 && scale.beta_im == 0);
-  }
-  static __device__ __forceinline__ number by_real(const scaling<Config> &scale, number sum, number old) {
-    if constexpr (unit == 1)
-      return scale(sum, old);
-    else if (scale.beta_zero)
-      return {scale.alpha_re * sum.x, scale.alpha_re * sum.y};
-    else
-      return {fmaf(scale.alpha_re, sum.x, scale.beta_re * old.x), fmaf(scale.alpha_re, sum.y, scale.beta_re * old.y)};
-  }
-
   /* An item of which all is wanted, by real factors. IS_WHOLE: all of it exists, and nothing of C is read. */
   template <bool IS_WHOLE>
   __device__ __forceinline__ void store_plain(const outer_sums<Config> &s, const turn &of, uint32_t sign,
@@ -104,9 +92,9 @@ template <class Config> struct outer_kernel {
         if (!IS_WHOLE && Config::lanes * i >= n_i) continue;
         number *const at = c + Config::lanes * i;
         if constexpr (IS_WHOLE)
-          *at = by_real(scale, s.number(i, j, sign), {});
+          *at = scale.by_real(s.number(i, j, sign), {});
         else
-          store_element<Config>(at, by_real(scale, s.number(i, j, sign), scale.beta_zero ? number{} : load_element<Config>(at)));
+          store_element<Config>(at, scale.by_real(s.number(i, j, sign), scale.beta_zero ? number{} : load_element<Config>(at)));
       }
     }
   }
@@ -124,10 +112,9 @@ template <class Config> struct outer_kernel {
 
   __device__ __forceinline__ void store(const outer_sums<Config> &s, const turn &of, uint32_t sign) const {
     const scaling<Config> scale(args);
-    /* complex elements of the caller's may be aligned to their parts only */
-    const bool is_whole = of.m + Config::bm <= args.m && of.n + Config::bn <= args.n && scale.beta_zero &&
-                          reinterpret_cast<uintptr_t>(args.c) % sizeof(number) == 0;
-    if (!is_real(scale) || !ws_region_is_plain(&args.region, of.m, Config::bm, of.n, Config::bn))
+    const bool is_whole =
+        of.m + Config::bm <= args.m && of.n + Config::bn <= args.n && scale.beta_zero && has_whole_elements<Config>(args);
+    if (!scale.is_real() || !ws_region_is_plain(&args.region, of.m, Config::bm, of.n, Config::bn))
       store_any(s, of, sign, scale);
     else if (is_whole)
       store_plain<true>(s, of, sign, scale);

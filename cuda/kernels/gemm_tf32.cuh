@@ -41,13 +41,14 @@ template <class Config> struct tf32_kernel {
 
   /* The item, its k, and this block's. */
   struct place {
-    int batch, m, n, k_begin, k_end, k_first, n_k, is_wanted;
+    int batch, m, n, k_begin, k_end, k_first, n_k, is_wanted; /* batch < 0: beyond the last item */
   };
 
   const ws_gemm_args &args;
   unsigned char *shared;
   place &at;
-  uint32_t stages; /* where they begin */
+  uint32_t stages;       /* where they begin */
+  uint32_t marks_at = 0; /* from the first item's marks to this one's, where blocks stay */
 
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
   __device__ __forceinline__ uint32_t full(int stage) const { return stages + uint32_t(Config::body_bytes + 8 * stage); }
@@ -60,7 +61,9 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ uint32_t taken(int place) const { return full(2 * Config::n_stages + Config::n_places + place); }
   __device__ __forceinline__ uint32_t slices_at(int place) const { return stages + uint32_t(place * Config::place_bytes); }
   /* Of rows, then of columns: a byte each. */
-  __device__ __forceinline__ uint32_t marks() const { return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES); }
+  __device__ __forceinline__ uint32_t marks() const {
+    return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES) + marks_at;
+  }
   /* Whether there are any. */
   __device__ __forceinline__ uint32_t any_mark() const { return marks() + uint32_t(n_marks); }
 
@@ -82,8 +85,7 @@ template <class Config> struct tf32_kernel {
   }
 
   /* What stages do not share evenly is for the first blocks of the cluster. */
-  __device__ __forceinline__ void find_place() const {
-    const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
+  __device__ __forceinline__ void find_place(uint32_t item_idx) const {
     const bool is_all = args.region.region == WS_ALL;
     const ws_tile tile = is_all ? tile_at(item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
@@ -109,10 +111,12 @@ template <class Config> struct tf32_kernel {
     if constexpr (Config::n_places > 0) fence_mbarrier_init_release();
   }
 
-  __device__ __forceinline__ void produce() const {
+  using stage_place = pipeline_stage<Config::n_stages>;
+  using slices_place = pipeline_stage<Config::n_places>;
+
+  __device__ __forceinline__ void produce(stage_place &stage) const {
     tf32_operand<unit, Config::bm, Config::a_k> a(args.a, at.batch, at.m, args.m, at.k_first);
     tf32_operand<unit, Config::bn, Config::b_k> b(args.b, at.batch, at.n, args.n, at.k_first);
-    pipeline_stage<Config::n_stages> stage;
 #pragma unroll 1
     for (int left = at.n_k; left > 0;) {
       mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
@@ -128,11 +132,9 @@ template <class Config> struct tf32_kernel {
   }
 
   /* Splitters: of B, from a stage to slices. */
-  __device__ __forceinline__ void split_all() const {
+  __device__ __forceinline__ void split_all(stage_place &stage, slices_place &to) const {
     const tf32_splitter<Config> splitter(tf32_first<unit, Config::b_k>(args.b, at.batch, at.n, at.k_first),
-                                         tf32_ld<unit, Config::b_k>(args.b), marks());
-    pipeline_stage<Config::n_stages> stage;
-    pipeline_stage<Config::n_places> to;
+                                         tf32_ld<unit, Config::b_k>(args.b), marks(), args.b.conj != 0);
 #pragma unroll 1
     for (int left = at.n_k; left > 0; left -= stage_k) {
       mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
@@ -150,9 +152,11 @@ template <class Config> struct tf32_kernel {
   /* Consumers of a row by wgmma: as consume(). */
   __device__ __forceinline__ bool consume_slices() const {
     using sums = tf32_wgmma_sums<Config>;
-    sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a));
-    pipeline_stage<Config::n_stages> stage;
-    pipeline_stage<Config::n_places> from;
+    sums s(args.a.conj != 0);
+    s.clear();
+    s.seat(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a));
+    stage_place stage;
+    slices_place from;
     const auto read = [&] {
       mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
       s.read(stage_at(stage.place), marks());
@@ -175,7 +179,7 @@ template <class Config> struct tf32_kernel {
     }
     const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
     if constexpr (n_parts == 1)
-      if (is_good && is_plain()) {
+      if (is_good && takes_sums()) {
         finish_sums(s);
         return true;
       }
@@ -216,7 +220,7 @@ template <class Config> struct tf32_kernel {
     /* all have read their last stage, too */
     const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
     if constexpr (n_parts == 1 && unit == 1)
-      if (is_good && is_plain()) {
+      if (is_good && takes_sums()) {
         finish_sums(s);
         return true;
       }
@@ -328,27 +332,32 @@ template <class Config> struct tf32_kernel {
     return ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
   }
 
-  /* From registers: sums that need not be added to others, all of them finite and without marks, of an item of which all
-   * that exists is wanted. */
+  /* Whether sums can go to C from registers. Complex ones: where one rounding is all that they need, as by any other way. */
+  __device__ __forceinline__ bool takes_sums() const {
+    const scaling<Config> scale(args);
+    return is_plain() && (unit == 1 || (scale.is_real() && scale.beta_zero && has_whole_elements<Config>(args)));
+  }
+
+  /* From registers: sums that need not be added to others, all of them finite and without marks. */
   template <class Sums> __device__ __forceinline__ void finish_sums(const Sums &s) const {
     const scaling<Config> scale(args);
     const int n_i = int(ws_min(Config::bm, args.m - at.m)) - Sums::m_first() - Sums::g(),
               n_j = int(ws_min(Config::bn, args.n - at.n)) - Sums::n_first() - 2 * Sums::t();
-    float *c = static_cast<float *>(args.c) + at.batch * args.stride_c + (at.n + Sums::n_first() + 2 * Sums::t()) * args.ldc +
-               at.m + Sums::m_first() + Sums::g();
+    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + Sums::n_first() + 2 * Sums::t()) * args.ldc + at.m +
+                Sums::m_first() + Sums::g();
 #pragma unroll
     for (int j = 0; j < Sums::n_n; j++, c += 6 * args.ldc)
 #pragma unroll
       for (int odd = 0; odd < 2; odd++, c += args.ldc) {
-        float old[Sums::n_m][2] = {};
+        number old[Sums::n_m][2] = {};
         if (8 * j + odd >= n_j) continue;
-        if (!scale.beta_zero)
+        if (unit == 1 && !scale.beta_zero)
 #pragma unroll
           for (int i = 0; i < 2 * Sums::n_m; i++)
             if (8 * i < n_i) old[i / 2][i % 2] = c[8 * i];
 #pragma unroll
         for (int i = 0; i < 2 * Sums::n_m; i++)
-          if (8 * i < n_i) c[8 * i] = scale(s.at(i / 2, j, i % 2 * 2 + odd), old[i / 2][i % 2]);
+          if (8 * i < n_i) c[8 * i] = scale.by_real(s.at(i / 2, j, i % 2 * 2 + odd), old[i / 2][i % 2]);
       }
   }
 
@@ -418,7 +427,7 @@ template <class Config> struct tf32_kernel {
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) find_place();
+    if (threadIdx.x == 0) find_place(sched_fixed_of<cluster>(args.sched).first());
     if (threadIdx.x == 32) make_barriers();
     if (threadIdx.x == 64) bring_arguments();
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
@@ -440,11 +449,13 @@ template <class Config> struct tf32_kernel {
     } else {
       setmaxnreg_dec<Config::producer_registers>();
       bool splits = false;
+      stage_place stage;
       if constexpr (Config::n_splitters > 0) {
+        slices_place to;
         splits = threadIdx.x >= Config::n_consuming + WS_TF32_PRODUCERS;
-        if (splits) split_all();
+        if (splits) split_all(stage, to);
       }
-      if (!splits) produce();
+      if (!splits) produce(stage);
       if constexpr (cluster > 1) cluster_sync();
       leave();
     }

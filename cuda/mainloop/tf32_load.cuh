@@ -3,7 +3,7 @@
  *
  * A line (along k, or along x) comes by 16 bytes from the last multiple of 16 before it on, so that it
  * is shifted by 0 to 3 floats, and has a chunk more where it is; consumers read it from there. Lines a
- * multiple of 4 apart have the same shift. Beyond the last k, and the operand's edge, there are zeros. */
+ * multiple of 4 apart (of complex numbers of 2) have the same shift. Beyond the last k, and the operand's edge, there are zeros. */
 #ifndef WS_CUDA_TF32_LOAD_CUH
 #define WS_CUDA_TF32_LOAD_CUH
 #include "cuda/ptx/copy.cuh"
@@ -32,7 +32,7 @@ template <int UNIT, int X, bool K> struct tf32_operand {
   static constexpr int n_along = K ? WS_TF32_LINE : UNIT * X, n_lines = K ? X : WS_TF32_BK(UNIT), n_chunks = n_along / 4;
   static constexpr int step = WS_TF32_PRODUCERS / n_chunks, n_passes = (n_lines + step - 1) / step;
   static constexpr uint32_t pitch = 4 * (K ? WS_TF32_PITCH_K : WS_TF32_PITCH_X(UNIT, X));
-  static_assert(WS_TF32_PRODUCERS % n_chunks == 0 && step % 4 == 0 && n_lines <= WS_TF32_PRODUCERS,
+  static_assert(WS_TF32_PRODUCERS % n_chunks == 0 && UNIT * step % 4 == 0 && n_lines <= WS_TF32_PRODUCERS,
                 "lines of a thread are alike");
 
   const char *from, *from_more; /* this thread's first chunk, and the last one of a line, of the next k block */
@@ -45,7 +45,8 @@ template <int UNIT, int X, bool K> struct tf32_operand {
 
   __device__ __forceinline__ tf32_operand(const ws_operand &op, int64_t batch, int64_t x_first, int64_t size, int64_t k_first) {
     const float *const first = tf32_first<UNIT, K>(op, batch, x_first, k_first);
-    const int64_t ld = tf32_ld<UNIT, K>(op);
+    int64_t ld = tf32_ld<UNIT, K>(op);
+    asm volatile("" : "+l"(ld)); /* what is made of it has no registers of its own from item to item */
     n_x = int(ws_min(X, size - x_first));
     step_line = 4 * step * ld, step_block = 4 * (K ? n_along : n_lines * ld);
     shift = tf32_shift(first, ld, line()), shift_more = tf32_shift(first, ld, thread());
@@ -58,17 +59,31 @@ template <int UNIT, int X, bool K> struct tf32_operand {
     return max(0, min(16, 4 * (n + shifted - 4 * of_chunk)));
   }
 
-  /* PARTIAL: of the lines, or of each line, some part does not exist. n_k: that do. */
-  template <bool PARTIAL> __device__ __forceinline__ void copy_as(uint32_t stage, int n_k) const {
-    const int n = PARTIAL ? min(n_along, UNIT * (K ? n_k : n_x)) : n_along, n_there = PARTIAL ? (K ? n_x : n_k) : n_lines;
-    const int bytes = PARTIAL ? bytes_of(n, shift, chunk()) : 16;
+  /* What exists of a k block. WHOLE: all of it; EDGE: n_x of the X elements, as in a product with fewer rows or columns than the tile;
+   * LAST: n_k along k, and n_x. */
+  enum part { WHOLE, EDGE, LAST };
+
+  template <part PART> __device__ __forceinline__ void copy_as(uint32_t stage, int n_k) const {
+    constexpr bool is_line_whole = PART == WHOLE || (PART == EDGE && K), are_lines_there = PART == WHOLE || (PART == EDGE && !K);
+    int n_x_here = n_x;
+    int64_t step_here = step_line;
+    /* what is made of them has no registers of its own from block to block */
+    asm volatile("" : "+r"(n_x_here), "+l"(step_here));
+    const int n_there = are_lines_there ? n_lines : K ? n_x_here : n_k, n_of_line = UNIT * (K ? n_k : n_x_here);
+    const int n = is_line_whole ? n_along : min(n_along, n_of_line), bytes = is_line_whole ? 16 : bytes_of(n, shift, chunk());
     const char *at = from;
     const uint32_t to = stage + line() * pitch + chunk() * 16;
-#pragma unroll(PARTIAL ? 2 : n_passes)
-    for (int i = 0; i < n_passes; i++, at += step_line) {
+    /* The last block comes once in a product: not unrolled, it has its sizes in few registers. */
+#pragma unroll(PART == LAST ? 2 : n_passes)
+    for (int i = 0; i < n_passes; i++, at += step_here) {
       if (n_lines % step != 0 && line() + i * step >= n_lines) break;
       /* a copy of no bytes writes zeros and reads nothing */
-      cp_async_16(to + i * step * pitch, at, !PARTIAL || line() + i * step < n_there ? bytes : 0);
+      if (PART == LAST)
+        cp_async_16(to + i * step * pitch, at, line() + i * step < n_there ? bytes : 0);
+      else if (are_lines_there || line() + i * step < n_there)
+        cp_async_16(to + i * step * pitch, at, bytes);
+      else
+        cp_async_16(to + i * step * pitch, at, 0);
     }
     if (thread() < n_lines && shift_more > 0)
       cp_async_16(stage + thread() * pitch + n_chunks * 16, from_more,
@@ -77,10 +92,12 @@ template <int UNIT, int X, bool K> struct tf32_operand {
 
   /* The next k block, of which n_k exist. */
   __device__ __forceinline__ void copy(uint32_t stage, int n_k) const {
-    if (n_k >= WS_TF32_BK(UNIT) && n_x == X)
-      copy_as<false>(stage, n_k);
+    if (n_k < WS_TF32_BK(UNIT))
+      copy_as<LAST>(stage, n_k);
+    else if (n_x < X)
+      copy_as<EDGE>(stage, n_k);
     else
-      copy_as<true>(stage, n_k);
+      copy_as<WHOLE>(stage, n_k);
   }
   __device__ __forceinline__ void advance() { from += step_block, from_more += step_block; }
 };

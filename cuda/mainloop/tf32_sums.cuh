@@ -73,13 +73,17 @@ template <class Config> struct tf32_sums {
     for (int e = 0; e < 2; e++) b[j][e] = ld_shared_32(of_b + offset<Config::b_k>(j * 8, 0, pitch_b) + e * second_b);
   }
 
-  __device__ __forceinline__ void split(uint32_t bits, uint32_t &high, uint32_t &low) {
-    least = min(least, 2 * bits - 1);
+  /* The slices of an element. */
+  static __device__ __forceinline__ void cut(uint32_t bits, uint32_t &high, uint32_t &low) {
     high = bits + 0x1000;
     if constexpr (Config::n_slices > 1) {
       high &= 0xffffe000;
       low = __float_as_uint(__uint_as_float(bits) - __uint_as_float(high));
     }
+  }
+  __device__ __forceinline__ void split(uint32_t bits, uint32_t &high, uint32_t &low) {
+    least = min(least, 2 * bits - 1);
+    cut(bits, high, low);
   }
 
   /* A step, whose elements have been read; reads the next one's as soon as these are split. */

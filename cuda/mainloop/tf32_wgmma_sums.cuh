@@ -5,6 +5,8 @@
  *   two slices: 32 k at a time low high + high low + high high on the tensor cores, these added in FP32
  *   one slice:  high high through all of k on the tensor cores
  *
+ * Of complex numbers the first half of the sums are real parts, the others imaginary ones.
+ *
  * read() brings the next k block's elements while the units work on what begin() has begun. */
 #ifndef WS_CUDA_TF32_WGMMA_SUMS_CUH
 #define WS_CUDA_TF32_WGMMA_SUMS_CUH
@@ -15,13 +17,15 @@ namespace ws {
 
 template <class Config> struct tf32_wgmma_sums {
   using by_mma = tf32_sums<Config>;
-  static constexpr int n_m = 1, n_n = Config::bn / 8, n_steps = 4, n_sums = Config::bn / 2;
+  static constexpr int unit = Config::unit, n_m = 1, n_n = Config::bn / 8, n_steps = 4, n_sums = unit * Config::bn / 2;
+  using number_type = typename Config::sum;
   static constexpr uint32_t pitch_a = by_mma::pitch_a, too_small = by_mma::too_small;
 
   float sum[n_sums];
   float part[Config::n_slices == 1 ? 1 : n_sums]; /* of 32 k */
   uint32_t x[n_steps][4], high[n_steps][4], low[n_steps][4];
   uint32_t a_at; /* of this lane's first element in a stage */
+  uint32_t sign; /* complex: of A's imaginary parts */
 
   static __device__ __forceinline__ int g() { return by_mma::g(); }
   static __device__ __forceinline__ int t() { return by_mma::t(); }
@@ -29,8 +33,13 @@ template <class Config> struct tf32_wgmma_sums {
   static __device__ __forceinline__ int m_first() { return by_mma::m_first(); }
   static __device__ __forceinline__ int n_first() { return 0; }
 
-  __device__ __forceinline__ tf32_wgmma_sums(const float *first_a, int64_t ld_a) {
+  __device__ __forceinline__ explicit tf32_wgmma_sums(bool is_conj) : sign(is_conj ? 0x80000000u : 0) {}
+
+  /* At an item's rows of A. */
+  __device__ __forceinline__ void seat(const float *first_a, int64_t ld_a) {
     a_at = uint32_t(group() * Config::group_bytes) + by_mma::template place<Config::a_k>(first_a, ld_a, m_first(), pitch_a);
+  }
+  __device__ __forceinline__ void clear() {
 #pragma unroll
     for (int i = 0; i < n_sums; i++) sum[i] = 0;
   }
@@ -42,7 +51,7 @@ template <class Config> struct tf32_wgmma_sums {
     for (int s = 0; s < n_steps; s++)
 #pragma unroll
       for (int e = 0; e < 4; e++)
-        x[s][e] = ld_shared_32(stage + a_at + by_mma::template offset<Config::a_k>(e % 2 * 8, s * 8, pitch_a) +
+        x[s][e] = ld_shared_32(stage + a_at + by_mma::template offset<Config::a_k>(e % 2 * 8, s * WS_TF32_STEP(unit), pitch_a) +
                                e / 2 * by_mma::second_a);
 #pragma unroll
     for (int s = 0; s < n_steps; s++)
@@ -64,13 +73,7 @@ template <class Config> struct tf32_wgmma_sums {
 #pragma unroll
     for (int s = 0; s < n_steps; s++)
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        high[s][e] = x[s][e] + 0x1000;
-        if constexpr (Config::n_slices > 1) {
-          high[s][e] &= 0xffffe000;
-          low[s][e] = __float_as_uint(__uint_as_float(x[s][e]) - __uint_as_float(high[s][e]));
-        }
-      }
+      for (int e = 0; e < 4; e++) by_mma::cut(unit == 2 && e >= 2 ? x[s][e] ^ sign : x[s][e], high[s][e], low[s][e]);
   }
 
   /* None is made between instructions of the units. */
@@ -120,7 +123,12 @@ template <class Config> struct tf32_wgmma_sums {
     }
   }
 
-  __device__ __forceinline__ float at(int, int j, int e) const { return sum[4 * j + e]; }
+  __device__ __forceinline__ number_type at(int, int j, int e) const {
+    if constexpr (unit == 2)
+      return {sum[4 * j + e], sum[4 * (n_n + j) + e]};
+    else
+      return sum[4 * j + e];
+  }
 
   __device__ __forceinline__ bool is_finite() const {
     float zero[4] = {};
@@ -131,11 +139,14 @@ template <class Config> struct tf32_wgmma_sums {
 
   /* To columns of C. */
   __device__ __forceinline__ void store(float *to) const {
-    float *const first = to + 2 * t() * Config::sum_pitch + m_first() + g();
+    float *const first = to + 2 * t() * Config::sum_pitch + unit * (m_first() + g());
 #pragma unroll
-    for (int j = 0; j < n_n; j++)
+    for (int part = 0; part < unit; part++)
 #pragma unroll
-      for (int e = 0; e < 4; e++) first[(8 * j + e % 2) * Config::sum_pitch + e / 2 * 8] = sum[4 * j + e];
+      for (int j = 0; j < n_n; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+          first[(8 * j + e % 2) * Config::sum_pitch + unit * (e / 2 * 8) + part] = sum[4 * (part * n_n + j) + e];
   }
 };
 

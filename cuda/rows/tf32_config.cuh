@@ -57,11 +57,11 @@ struct tf32w_config {
   static constexpr int warps_m = BM / wm, group_warps = warps_m, n_warps = group_warps * K_GROUPS, n_consuming = n_warps * 32,
                        n_splitters = WS_TF32_SPLITTERS, n_threads = WS_TF32W_THREADS(BM, K_GROUPS);
   static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
-  static constexpr int stage_bytes = group_bytes * K_GROUPS, slice_bytes = BN * WS_TF32_LINE * 4,
+  static constexpr int stage_bytes = group_bytes * K_GROUPS, slice_bytes = WS_TF32W_SLICE_BYTES(unit, BN),
                        slices_of_group = slice_bytes * SLICES, place_bytes = slices_of_group * K_GROUPS,
                        slices_bytes = place_bytes * PLACES;
-  static constexpr int body_bytes = WS_TF32W_BODY_BYTES(SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
-  static constexpr int shared_bytes = WS_TF32W_SHARED_BYTES(SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
+  static constexpr int body_bytes = WS_TF32W_BODY_BYTES(unit, SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
+  static constexpr int shared_bytes = WS_TF32W_SHARED_BYTES(unit, SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
   static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = BLOCKS == 1 ? 64 : 56;
   static constexpr int left_registers =
@@ -69,11 +69,22 @@ struct tf32w_config {
   static constexpr int consumer_registers = left_registers < 240 ? left_registers : 240;
 
   static_assert(BM % 64 == 0 && BN % 32 == 0, "a warpgroup's part is whole pieces");
-  static_assert(BM <= 128 && BN <= 128, "a line for each producer");
+  static_assert(BM <= 128 && unit * BN <= 128, "a line for each producer, and a warpgroup's registers");
   static_assert(STAGES >= 2 && PLACES >= 2 && (STAGES + PLACES) * 16 <= WS_TF32_BARRIER_BYTES,
                 "one is filled while another is used");
   static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
+};
+
+/* The same of a row whose blocks stay. */
+template <class Type, int SLICES, int BM, int BN, int STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K>
+struct tf32w_stays_config : tf32w_config<Type, SLICES, BM, BN, 1, STAGES, PLACES, BLOCKS, 1, A_K, B_K> {
+  static constexpr int n_items = WS_TF32_ITEMS, marks_bytes = WS_TF32_MARKS_BYTES(BM, BN);
+  /* of one slice the units add to the sums themselves; of wider items a store has no registers beside them */
+  static constexpr bool stores_beside = SLICES > 1 && BN <= 64;
+  static constexpr int shared_bytes = WS_TF32W_STAYS_BYTES(Type::unit, SLICES, BM, BN, 1, STAGES, PLACES);
+  static_assert((STAGES + PLACES + n_items) * 16 <= WS_TF32_BARRIER_BYTES, "room for the barriers");
+  static_assert(BLOCKS * (shared_bytes + 1024 + 256) <= 228 * 1024, "the blocks fit");
 };
 
 } // namespace ws

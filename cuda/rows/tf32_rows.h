@@ -9,8 +9,8 @@
 #define WS_TF32_LINE 32 /* floats */
 #define WS_TF32_BK(unit) (WS_TF32_LINE / (unit))
 #define WS_TF32_STEP(unit) (8 / (unit))
-#define WS_TF32_LEAST_K 24  /* shorter sums have no proof (docs/numerics.md) */
-#define WS_TF32W_LEAST_K 40 /* likewise, by wgmma of two slices */
+#define WS_TF32_LEAST_K 24                   /* shorter sums have no proof (docs/numerics.md) */
+#define WS_TF32W_LEAST_K(unit) (40 / (unit)) /* likewise, by wgmma of two slices */
 #define WS_TF32_WARPS(bm, bn, wm, wn, k_groups) ((bm) * (bn) / ((wm) * (wn)) * (k_groups))
 #define WS_TF32_THREADS(bm, bn, wm, wn, k_groups) (WS_TF32_WARPS(bm, bn, wm, wn, k_groups) * 32 + WS_TF32_PRODUCERS)
 /* Floats of a line in shared memory, along k or along x: so that reads of a fragment meet all banks. */
@@ -25,19 +25,28 @@
 #define WS_TF32_SUM_BYTES(unit, bm, bn, k_groups) (WS_TF32_SUM_PITCH(unit, bm) * (bn)*4 * (k_groups))
 /* Barriers, a mark for each row and column, and one for all of them. */
 #define WS_TF32_BARRIER_BYTES 256
-#define WS_TF32_CONTROL_BYTES(bm, bn) (WS_TF32_BARRIER_BYTES + (bm) + (bn) + 16)
+#define WS_TF32_MARKS_BYTES(bm, bn) ((bm) + (bn) + 16)
+#define WS_TF32_CONTROL_BYTES(bm, bn) (WS_TF32_BARRIER_BYTES + WS_TF32_MARKS_BYTES(bm, bn))
 /* The sums take the place of the stages. */
 #define WS_TF32_BODY_BYTES(unit, bm, bn, k_groups, stages) \
   WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups), WS_TF32_SUM_BYTES(unit, bm, bn, k_groups))
 #define WS_TF32_SHARED_BYTES(unit, bm, bn, k_groups, stages) \
   (WS_TF32_BODY_BYTES(unit, bm, bn, k_groups, stages) + WS_TF32_CONTROL_BYTES(bm, bn))
 
-/* Rows by wgmma: consumers have 16 rows a warp, and B's slices stand before the stages, in places of their own. */
+/* Rows by wgmma: consumers have 16 rows a warp, and B's slices stand before the stages, in places of their own: a line of k for
+ * each column, of complex ones for each real part and each imaginary one of a column of C. */
 #define WS_TF32_SPLITTERS 128
 #define WS_TF32W_THREADS(bm, k_groups) ((bm)*2 * (k_groups) + WS_TF32_PRODUCERS + WS_TF32_SPLITTERS)
-#define WS_TF32W_BODY_BYTES(slices, bm, bn, k_groups, stages, places)                                                          \
-  WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(1, bm, bn, k_groups) + (places) * (k_groups) * (slices) * (bn)*WS_TF32_LINE * 4, \
-                 WS_TF32_SUM_BYTES(1, bm, bn, k_groups))
-#define WS_TF32W_SHARED_BYTES(slices, bm, bn, k_groups, stages, places) \
-  (WS_TF32W_BODY_BYTES(slices, bm, bn, k_groups, stages, places) + WS_TF32_CONTROL_BYTES(bm, bn))
+#define WS_TF32W_SLICE_BYTES(unit, bn) ((unit) * (bn)*WS_TF32_LINE * 4)
+#define WS_TF32W_BODY_BYTES(unit, slices, bm, bn, k_groups, stages, places)           \
+  WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups) +               \
+                     (places) * (k_groups) * (slices)*WS_TF32W_SLICE_BYTES(unit, bn), \
+                 WS_TF32_SUM_BYTES(unit, bm, bn, k_groups))
+#define WS_TF32W_SHARED_BYTES(unit, slices, bm, bn, k_groups, stages, places) \
+  (WS_TF32W_BODY_BYTES(unit, slices, bm, bn, k_groups, stages, places) + WS_TF32_CONTROL_BYTES(bm, bn))
+
+/* Rows whose blocks stay: of so many items there are places, and marks. */
+#define WS_TF32_ITEMS 6
+#define WS_TF32W_STAYS_BYTES(unit, slices, bm, bn, k_groups, stages, places) \
+  (WS_TF32W_SHARED_BYTES(unit, slices, bm, bn, k_groups, stages, places) + (WS_TF32_ITEMS - 1) * WS_TF32_MARKS_BYTES(bm, bn))
 #endif

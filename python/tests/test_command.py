@@ -36,6 +36,19 @@ def test_the_command(tmp_path):
 
 
 @needs_program
+def test_numpy_s_products_by_preload(tmp_path):
+    """`wsgemm preload blas` names a library of this package, which NumPy then multiplies with."""
+    asked = subprocess.run([*ways()[0], "preload", "blas"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    library = pathlib.Path(asked.stdout.rstrip("\n"))
+    assert library.parent in map(pathlib.Path, map(os.path.realpath, wsgemm.__path__))
+    program = "import numpy as np, wsgemm; a = np.ones((40, 30)); assert ((a @ a.T) == 30).all(); assert (wsgemm.matmul(a, a.T) == 30).all()"
+    environment = {**os.environ, "LD_PRELOAD": str(library), "WSGEMM_BLAS_LOG": "1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "wsgemm_blas" in done.stderr and ": dsyrk: 1 calls, 2.46e+04 multiply-adds" in done.stderr, done.stderr
+
+
+@needs_program
 def test_pictures_are_drawn_by_this_python(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "WSGEMM_PYTHON"}
     words = [sys.executable, "-m", "wsgemm", "bench", "--plot", "out"]

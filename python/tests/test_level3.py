@@ -3,6 +3,7 @@ as no GPU is needed."""
 
 import doctest
 import inspect
+import re
 import sys
 
 import numpy as np
@@ -282,6 +283,26 @@ def test_bad_arguments(function, arguments, keywords, exception, words):
     assert type(caught.value) is exception
     for word in words:
         assert word in str(caught.value)
+
+
+def test_a_call_is_explained_and_not_done():
+    a, b, c = np.ones((300, 40)), np.full((300, 300), 2.0), np.full((300, 300), 7.0)
+    how = wsgemm.explain_level3("syrk", 1, a, 1, c, overwrite_c=1)
+    assert how["backend"] == "cpu" and how["calls"] == "1" and "kernel" in how and (c == 7).all()
+    assert wsgemm.explain_level3("solve_triangular", np.eye(300), b, overwrite_b=True)["calls"] == "1" and (b == 2).all()
+    b[...] = 2
+    assert wsgemm.explain_level3("trmm", 1, np.eye(300), b[::-1, ::2], overwrite_b=1)["calls"] == "1" and (b == 2).all()
+    stack = np.ones((2, 3, 8, 8))
+    assert wsgemm.explain_level3("symm", 1, stack, np.ones((8, 8)))["calls"] == "1"
+    assert wsgemm.explain_level3("syrk", 1, np.ones((0, 4))) == {"calls": "0"}
+    np.testing.assert_array_equal(wsgemm.syrk(1, a), np.triu(np.full((300, 300), 40.0)))  # and after it all is as it was
+    for function, arguments, keywords, exception, words in BAD:
+        with pytest.raises(exception, match=re.escape(words[0])):
+            wsgemm.explain_level3(function.__name__, *arguments, **keywords)
+    with pytest.raises(ValueError, match="routine is 'gemm', but it must be one of symm"):
+        wsgemm.explain_level3("gemm", 1, a, a)
+    one = wsgemm.explain_level3("syr2k", 1, a, a, handle=wsgemm.Handle(threads=1))
+    assert one["threads"] == "1"
 
 
 # ---- Device arrays, faked ------------------------------------------------------------------------------------------------

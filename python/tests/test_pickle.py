@@ -140,10 +140,10 @@ def test_errors_of_other_processes_come_back(other_process):
 def test_exceptions_of_the_package(copied):
     found = set()
     for info in pkgutil.walk_packages(wsgemm.__path__, "wsgemm."):
-        # An installed package has the library beside its modules.
-        library = info.name.split(".")[1]
+        # An installed package has the libraries beside its modules.
+        library, name = info.name.split(".")[1], info.name.rpartition(".")[2]
         is_missing = library in ("torch", "jax") and importlib.util.find_spec(library) is None
-        if not is_missing and not info.name.endswith(("__main__", "_threadpoolctl", ".libwsgemm", ".libwsgemm_xla", ".wsgemm_calls")):
+        if not is_missing and not name.startswith("libwsgemm") and name not in ("__main__", "_threadpoolctl", "wsgemm_calls"):
             module = importlib.import_module(info.name)
             found |= {x for x in vars(module).values() if isinstance(x, type) and issubclass(x, Exception)}
     own = {x for x in found if x.__module__.startswith("wsgemm.")}

@@ -29,11 +29,16 @@ SHOWN = shown(TREE)
 FUNCTIONS = [name for name in wsgemm.__all__ if SHOWN.get(name)]
 
 
+STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
 def parameters_of(definition):
     arguments = definition.args
     names = [x.arg for x in arguments.args if x.arg != "self"]
     defaults = [None] * (len(names) - len(arguments.defaults)) + arguments.defaults
-    rows = [*zip(names, defaults, [False] * len(names)), *((x.arg, y, True) for x, y in zip(arguments.kwonlyargs, arguments.kw_defaults))]
+    rest = [(f"*{x.arg}", None, False) for x in (arguments.vararg,) if x]
+    rows = [*zip(names, defaults, [False] * len(names)), *rest, *((x.arg, y, True) for x, y in zip(arguments.kwonlyargs, arguments.kw_defaults))]
+    rows += [(f"**{x.arg}", None, False) for x in (arguments.kwarg,) if x]
     return [(name, None if default is None else (ast.literal_eval(default),), is_keyword) for name, default, is_keyword in rows]
 
 
@@ -45,7 +50,7 @@ def test_all_names_are_there():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parameters_are_those_of_the_function(name):
     own = [
-        (x.name, None if x.default is x.empty else (x.default,), x.kind == x.KEYWORD_ONLY)
+        (STARS.get(x.kind, "") + x.name, None if x.default is x.empty else (x.default,), x.kind == x.KEYWORD_ONLY)
         for x in inspect.signature(getattr(wsgemm, name)).parameters.values()
     ]
     for definition in SHOWN[name]:
@@ -62,6 +67,13 @@ def test_no_result_is_any():
         for name, value in vars(kind).items():
             if isinstance(value, property) and not name.startswith("_"):
                 assert "Any" not in value.fget.__annotations__["return"], (kind, name)
+
+
+@pytest.mark.parametrize("module", ["__init__", "jax/__init__", "torch/__init__"])
+def test_modules_fit_a_terminal(module):
+    """Read, not imported: jax and torch need not be there."""
+    text = (pathlib.Path(wsgemm.__file__).parent / f"{module}.py").read_text()
+    assert all(len(line) <= 100 for line in ast.get_docstring(ast.parse(text)).splitlines())
 
 
 def test_docstrings_fit_a_terminal():

@@ -424,7 +424,7 @@ def test_patch_has_the_table_of_the_library():
     table = pathlib.Path(__file__).parents[2] / "src/cublas/wins.def"
     if not table.exists():
         pytest.skip("not beside the sources")
-    rows = re.findall(r"^WIN\((GEMM|GEMM_EPILOGUE), (F32|C32), DEFAULT, (\d+), (\d+), ([\d.e]+), ANY\)", table.read_text(), re.MULTILINE)
+    rows = re.findall(r"^WIN\((GEMM|GEMM_EPILOGUE), (F32|C32), DEFAULT, (\d+), (\d+), ([\d.e]+), ANY, \d+\)", table.read_text(), re.MULTILINE)
     types = {torch.float32: "F32", torch.complex64: "C32"}
     ours = [
         (name, types[win.dtype], win.least_mn, win.least_k, win.least_products)

@@ -1,4 +1,4 @@
-"""wsgemm: matrix multiplication for NumPy arrays, and for CUDA arrays of torch, cupy, jax and others.
+"""wsgemm: matrix multiplication for NumPy arrays, and for CUDA arrays of torch, cupy and others.
 
 >>> import numpy as np
 >>> import wsgemm
@@ -18,15 +18,19 @@ True
 array([[16., 16.],
        [34., 34.]], dtype=float32)
 
-Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml_dtypes (on a GPU also of torch and jax), and never
-converted. Products of the half-precision types are summed in single precision and rounded once. Transposes, slices and stacks are read where they lie if BLAS can express them. The GIL is released during a product, and the result's bits depend
-neither on the number of threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current
-stream: see matmul. What is multiplied there many times can be prepared once: see prepack. Products
-that are captured into graphs want memory of their own: see Handle.workspace. What is fastest for a shape
-on this machine can be measured, and kept in a file for later: see autotune.
+Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml_dtypes (on a GPU
+also of torch and jax), and never converted. Products of the half-precision types are summed in
+single precision and rounded once. Transposes, slices and stacks are read where they lie if BLAS
+can express them. The GIL is released during a product, and the result's bits depend neither on
+the number of threads nor on who did which part. Arrays on a GPU are multiplied there, on their
+library's current stream: see matmul. What is multiplied there many times can be prepared once:
+see prepack. Products that are captured into graphs want memory of their own: see
+Handle.workspace. What is fastest for a shape on this machine can be measured, and kept in a file
+for later: see autotune.
 
-Symmetric, Hermitian and triangular matrices have routines of their own, with SciPy's arguments: symm, hemm, syrk, herk, syr2k,
-her2k, gemmtr, trmm, solve_triangular. Groups of rows with a matrix each have grouped_matmul.
+Symmetric, Hermitian and triangular matrices have routines of their own, with SciPy's arguments:
+symm, hemm, syrk, herk, syr2k, her2k, gemmtr, trmm, solve_triangular. Groups of rows with a matrix
+each have grouped_matmul. explain and explain_level3 say how a call would be done.
 """
 
 import os
@@ -36,7 +40,7 @@ from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._grouped import grouped_matmul
 from ._handle import Handle, default_handle, num_threads, set_pinned_limit
 from ._info import KernelInfo, config, explain, kernel_info, kernels, machine, workspace_size
-from ._level3 import gemmtr, hemm, her2k, herk, solve_triangular, symm, syr2k, syrk, trmm
+from ._level3 import explain_level3, gemmtr, hemm, her2k, herk, solve_triangular, symm, syr2k, syrk, trmm
 from ._lib import Status, WsgemmError, library
 from ._matmul import matmul
 from ._packed import Packed
@@ -68,6 +72,7 @@ __all__ = [
     "default_handle",
     "dgemm",
     "explain",
+    "explain_level3",
     "gemm",
     "gemmtr",
     "grouped_matmul",

@@ -113,6 +113,10 @@ def grouped_matmul(
 def explain(
     a: _Operand, b: _Operand, out: _OnDevice | None = None, alpha: complex = 1, beta: complex = 0, *, handle: Handle | None = None,
 ) -> dict[str, str]: ...  # fmt: skip
+def explain_level3(
+    routine: _Literal["symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "solve_triangular"],
+    *args: object, **kwargs: object,
+) -> dict[str, str]: ...  # fmt: skip
 def workspace_size(
     a: _Operand, b: _Operand, out: _OnDevice | None = None, alpha: complex = 1, beta: complex = 0, *,
     dtype: _DTypeLike | None = None, activation: _Activation | None = None, bias: _Operand | None = None,

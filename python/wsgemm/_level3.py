@@ -20,7 +20,7 @@ from ._arrays import Kind, as_array, check_out, check_shape, kind_of, scalars_of
 from ._device import check_shape_fits
 from ._handle import Handle
 from ._level3_plan import (
-    TRAITS, Call, Host, OnDevice, R, Traits, choice, device_operands, is_on_the_right, run,
+    TRAITS, Call, Host, OnDevice, R, Traits, choice, device_operands, explaining, is_on_the_right, run,
 )  # fmt: skip
 from ._product import common_stack, gemm_shape
 
@@ -332,6 +332,44 @@ def solve_triangular(
     """
     asked = _Asked(R.TRSM, alpha, 0, side, int(lower), trans, unit_diagonal=unit_diagonal)
     return _run(asked, a, b, None, overwrite_b, handle)
+
+
+# ---- Explaining ------------------------------------------------------------------------------------------------------------
+
+_FUNCTIONS = {x.__name__: x for x in (symm, hemm, syrk, herk, syr2k, her2k, gemmtr, trmm, solve_triangular)}
+
+
+def explain_level3(routine: str, *args: Any, **kwargs: Any) -> dict[str, str]:
+    """How symm, hemm, syrk, herk, syr2k, her2k, gemmtr, trmm or solve_triangular would do a call,
+    without doing it: what explain says of matmul's.
+
+    Args:
+        routine: the function's name.
+        args, kwargs: its arguments; nothing is written to any of them. What the call would copy
+            first is copied.
+
+    Returns:
+        What the library says of it, by name ("backend", "kernel", ...), and under "calls" the
+        number of library calls that a stack takes; {"calls": "0"} where there is nothing to do.
+
+    Raises:
+        ValueError: no such routine. All else as the routine does.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> how = wsgemm.explain_level3("syrk", 1, np.ones((400, 300)))
+    >>> how["backend"], how["calls"]
+    ('cpu', '1')
+    """
+    if routine not in _FUNCTIONS:
+        raise ValueError(f"routine is {routine!r}, but it must be one of {', '.join(_FUNCTIONS)}")
+    answer: dict[str, str] = {}
+    token = explaining.set(answer)
+    try:
+        _FUNCTIONS[routine](*args, **kwargs)
+    finally:
+        explaining.reset(token)
+    return answer
 
 
 # ---- Checks ----------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,6 +134,25 @@ def ld_as(shape: Sequence[int], strides: Sequence[int] | None, is_row: bool) -> 
     return step if lines > 1 else length
 
 
+# ---- Explaining ------------------------------------------------------------------------------------------------------------
+
+explaining: ContextVar[dict[str, str] | None] = ContextVar("explaining", default=None)
+"""Where a call that is only to be explained puts the answer, in place of its work."""
+
+
+def _do(pointer: int | None, descs: list[bytes]) -> None:
+    """The calls, or how the first of them would be done."""
+    answer = explaining.get()
+    if answer is None:
+        for desc in descs:
+            status = _level3(pointer, desc)
+            if status:
+                _lib.check(status)
+        return
+    answer.update(_lib.text(_lib.library.wsgemm_level3_explain, pointer, descs[0]) if descs else {})
+    answer["calls"] = str(len(descs))
+
+
 # ---- Memory ----------------------------------------------------------------------------------------------------------------
 
 
@@ -178,10 +198,9 @@ class Host:
         return self.later[-1][0]
 
     def run(self, descs: list[bytes], used: dict[str, Array], result: Array) -> None:
-        for desc in descs:
-            status = _level3(self.pointer, desc)
-            if status:
-                _lib.check(status)
+        _do(self.pointer, descs)
+        if explaining.get() is not None:
+            return
         for source, target in self.later:
             np.copyto(target, source)
 
@@ -252,14 +271,15 @@ class OnDevice:
 
     def run(self, descs: list[bytes], used: dict[str, tuple[Argument, View]], result: tuple[Argument, View]) -> None:
         def work(pointer: int | None) -> None:
-            if self.zeros:
+            if self.zeros and explaining.get() is None:
                 call_gemm(self.zeros, pointer)
-            for desc in descs:
-                _lib.check(_level3(pointer, desc))
+            _do(pointer, descs)
 
         views = {name: view for name, (_, view) in used.items() if not view.is_empty}
         if views and descs:
             self.ops.run(views, self.handle, work, [result[0]])
+        else:
+            _do(None, [])
 
 
 def device_operands(closing: ExitStack, given: dict[str, Any], written: str | None) -> Operands | None:

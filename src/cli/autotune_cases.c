@@ -19,11 +19,9 @@ static const char *const routine_names[] = {"gemm",
 /* Those whose C is n x n, of sums over k. */
 static bool has_k_of(int routine) { return routine >= WSGEMM_SYRK && routine <= WSGEMM_GEMMTR; }
 
-static bool is_her(int routine) { return routine == WSGEMM_HEMM || routine == WSGEMM_HERK || routine == WSGEMM_HER2K; }
-
 static bool exists(wsgemm_type type, int routine) {
   if (type == WSGEMM_F16 || type == WSGEMM_BF16) return routine == 0;
-  return !is_her(routine) || ws_cli_types[type].n_parts == 2;
+  return !ws_cli_is_hermitian(routine) || ws_cli_types[type].n_parts == 2;
 }
 
 bool ws_autotune_find_routine(const char *word, autotune_routine *found) {
@@ -101,7 +99,7 @@ static void name_level3(const autotune_request *r, autotune_case *c) {
   if (!has_k) c->shape.k = 0;
   if (!has_ops) c->op_a = 'n';
   /* of rank updates there is but one transposition */
-  if (has_k && routine != WSGEMM_GEMMTR && c->op_a != 'n') c->op_a = is_her(routine) ? 'c' : 't';
+  if (has_k && routine != WSGEMM_GEMMTR && c->op_a != 'n') c->op_a = ws_cli_is_hermitian(routine) ? 'c' : 't';
   if (routine != WSGEMM_GEMMTR) c->op_b = 'n';
   if (has_ops) snprintf(ops, sizeof ops, routine == WSGEMM_GEMMTR ? "%c%c " : "%c ", c->op_a, c->op_b);
   snprintf(c->product, sizeof c->product, "%s%s %s%" PRId64 "x%" PRId64,
@@ -196,7 +194,7 @@ static bool is_product(const char *line, const autotune_request *r, const autotu
 static bool is_level3(const char *line, const autotune_request *r, const autotune_case *c) {
   const int routine = c->of.routine;
   const bool has_k = has_k_of(routine), trans = c->op_a != 'n';
-  const char *word = routine_names[!has_k ? routine : is_her(routine) ? WSGEMM_HERK : WSGEMM_SYRK];
+  const char *word = routine_names[!has_k ? routine : ws_cli_is_hermitian(routine) ? WSGEMM_HERK : WSGEMM_SYRK];
   const char type[] = {ws_cli_types[c->of.type].letter, 0};
   char ops[] = {trans ? 't' : 'n', 'n', 0};
   if (has_k) ops[1] = routine == WSGEMM_GEMMTR ? (c->op_b == 'n' ? 'n' : 't') : trans ? 'n' : 't';

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_SUITES = 16, MAX_RANDOM = 4096, MAX_THREADS = 1024 };
+enum { MAX_SUITES = 32, MAX_RANDOM = 4096, MAX_THREADS = 1024 };
 
 typedef struct options {
   const bench_suite *suites[MAX_SUITES];
@@ -29,14 +29,15 @@ typedef struct options {
 static void print_help(void) {
   ws_cli_print_usage("bench");
   fputs("Times wsgemm and other BLAS libraries side by side in one process, in turn, on the same\n"
-        "matrices (uniform(-1,1), alpha 1, beta 0), and checks that their results agree. A rate is the\n"
-        "median of many samples, in GF/s; the speedup is that of wsgemm over the other library: above 1,\n"
-        "wsgemm is faster.\n\n"
+        "matrices (uniform(-1,1), alpha 1, beta 0; in suite update 1), and checks that their results\n"
+        "agree. A rate is the median of many samples, in GF/s; the speedup is that of wsgemm over the\n"
+        "other library: above 1, wsgemm is faster.\n\n"
         "What is measured:\n"
         "  --suite NAME[,NAME...]    suites to run, or all but demo: all (--list shows them; default: demo)\n"
         "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half. What a suite does\n"
         "                            not run is named, with the reason\n"
-        "  --seed N, --count N       suites random, wide: which shapes are drawn (default: 1), and how many\n"
+        "  --seed N, --count N       suites random, wide, update: which shapes are drawn (default: 1), and\n"
+        "                            how many\n"
         "  --shapes LIST             instead of the suite's shapes: sets, shapes MxNxK, squares N, files with\n"
         "                            a shape a line, separated by commas. Sets:\n",
         stdout);
@@ -338,7 +339,7 @@ int ws_cmd_bench(int argc, char **argv) {
     return ws_cli_usage("bench", "bench: --processor-time needs --threads 1");
   bool has_random = false;
   for (int i = 0; i < o.n_suites; i++) has_random |= o.suites[i]->n_random > 0;
-  if (o.draws && !has_random) return ws_cli_usage("bench", "bench: --seed and --count belong to suites random and wide");
+  if (o.draws && !has_random) return ws_cli_usage("bench", "bench: --seed and --count belong to suites random, wide, update");
   const bool only_draws = o.plot && !o.measures;
   if (!o.n_suites && !only_draws) o.suites[o.n_suites++] = ws_bench_find_suite("demo");
   const int code = only_draws ? WS_EXIT_OK : run(&session, &o);

@@ -37,6 +37,7 @@ typedef struct bench_shape {
   /* elements by which lda, ldb and ldc are longer than they must be */
   int64_t more_a, more_b, more_c;
   bool batched; /* a batch of such products, as many as there are sets of matrices, is one call; of a peer a loop */
+  bool adds;    /* beta is 1, else 0; of gemm alone, not batched */
 } bench_shape;
 
 /* Matrices of one shape: n_sets triples A, B, C, one after the other in one block. */
@@ -47,11 +48,11 @@ typedef struct bench_problem {
   char *block;
   size_t block_bytes, set_bytes, b_offset, c_offset;
   size_t c_bytes, c_more_bytes; /* of C; of what is behind each of its columns or rows */
-  char *c_before;               /* trmm, trsm: what C held before the first call; else NULL */
+  char *c_before;               /* trmm, trsm, adds: what C held before the first call; else NULL */
 } bench_problem;
 
-/* Fills A and B with uniform(-1, 1), for trmm and trsm C, which is their B, and A so that any number
- * of calls leaves C as large as it is. False: out of memory. */
+/* Fills A and B with uniform(-1, 1), and C where it is read: for trmm and trsm, whose B it is, with an A by which any
+ * number of calls leaves C as large as it is. False: out of memory. */
 bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape);
 void ws_bench_problem_free(bench_problem *p);
 /* Makes set 0's C what it was, or else NaN (of which a triangle is written: 0) before the results of
@@ -180,6 +181,7 @@ struct bench_suite {
   int n_random; /* shapes drawn at random, in place of sizes and shapes; 0: none */
   bool batched; /* products of a batch */
   bool is_wide; /* these are of the class `wide`: else of four classes by turns */
+  bool adds;    /* they add to C, and are padded */
   bench_timing timing;
 };
 

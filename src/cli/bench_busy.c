@@ -4,7 +4,8 @@
  * Means, not medians: a call that waits for a worker whose core is taken waits for a time slice of the
  * other process, a hundred times as long as a small product, and one in fifty is enough to double the
  * mean. Each candidate runs alone (idle) and then beside the loop, by turns. "Ours" is wsgemm with all
- * threads; the others are wsgemm with one, which such a loop hardly touches, and the peers. */
+ * threads; the others are wsgemm with one, which such a loop hardly touches, and the peers. A run in which
+ * the loop had much less than a core beside that one says nothing, and fails. */
 #define _GNU_SOURCE
 #include "bench.h"
 #include "bench_neighbour.h"
@@ -15,6 +16,9 @@ enum { N_OWN = 2, MOST_CANDIDATES = N_OWN + BENCH_MAX_PEERS };
 
 /* Long enough for many time slices, and for a worker to be given up and tried again. */
 #define WINDOW_S 0.4
+
+/* Of its core the loop must have so much beside one thread of ours: others, or weights of the system, may leave it less. */
+#define LEAST_SHARE 0.8
 
 typedef struct means {
   double idle_s, busy_s, share; /* sums over the windows, then means of a call */
@@ -70,6 +74,11 @@ static bool run_case(bench_session *s, const bench_suite *suite, const bench_cas
   ws_bench_neighbour_stop(&nb);
   for (int i = 0; i < n_candidates; i++)
     m[i].idle_s /= (double)m[i].n_idle, m[i].busy_s /= (double)m[i].n_busy, m[i].share /= timing.n_samples;
+  if (good && m[1].share < LEAST_SHARE) {
+    snprintf(s->error, sizeof s->error, "the loop had %.2f of its core beside one thread: this machine gives no core for good",
+             m[1].share);
+    good = false;
+  }
   if (good) report(s, suite, c, candidates, n_candidates, m, timing.n_samples);
   return good;
 }

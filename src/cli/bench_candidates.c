@@ -2,10 +2,10 @@
  * on them.
  *
  * All candidates work on the same A, B and C: separate copies lie on other physical pages, and
- * their cache conflicts would be measured instead of the libraries. alpha = 1 and beta = 0
- * throughout. Small problems have a few sets of matrices, used in turn, which together stay within
- * half of the L2. The loops differ only in the call they make, so that no candidate pays for a
- * wrapper. */
+ * their cache conflicts would be measured instead of the libraries. alpha = 1 throughout, and beta
+ * is 0, or 1 in a suite that adds to C. Small problems have a few sets of matrices, used in turn,
+ * which together stay within half of the L2. The loops differ only in the call they make, so that no
+ * candidate pays for a wrapper. */
 #include "bench.h"
 #include "bench/harness/random.h"
 #include "types.h"
@@ -101,8 +101,9 @@ bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
     fill(at, a_bytes, shape->type, &state);
     fill(at + p->b_offset, b_bytes, shape->type, &state);
     if (ws_bench_is_triangular(shape->routine)) ws_bench_level3_triangle(p, at);
+    if (shape->adds) fill(at + p->c_offset, p->c_bytes, shape->type, &state);
   }
-  if (!ws_bench_is_triangular(shape->routine)) return true;
+  if (!ws_bench_is_triangular(shape->routine) && !shape->adds) return true;
   p->c_before = malloc(p->c_bytes);
   if (!p->c_before) ws_bench_problem_free(p);
   if (p->c_before) memcpy(p->c_before, p->block + p->c_offset, p->c_bytes);
@@ -134,12 +135,12 @@ static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
   static double own_##letter(const bench_candidate *candidate, int64_t n_calls) {                                              \
     const bench_problem *p = candidate->problem;                                                                               \
     const bench_shape *x = &p->shape;                                                                                          \
-    const scalar one = ONE, zero = ZERO;                                                                                       \
+    const scalar one = ONE, beta = x->adds ? one : (scalar)ZERO;                                                               \
     wsgemm_status bad = WSGEMM_SUCCESS;                                                                                        \
     const double start = ws_bench_now();                                                                                       \
     for (int64_t i = 0; i < n_calls; i++)                                                                                      \
       bad |= wsgemm_##letter##gemm(candidate->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), \
-                                   p->lda, set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);        \
+                                   p->lda, set_at(p, i, p->b_offset), p->ldb, beta, set_at(p, i, p->c_offset), p->ldc);        \
     const double seconds = ws_bench_now() - start;                                                                             \
     return bad == WSGEMM_SUCCESS ? seconds : -1;                                                                               \
   }
@@ -156,11 +157,11 @@ OWN_LOOP(b, float, 1, 0)
     const bench_problem *p = candidate->problem;                                                                           \
     const bench_shape *x = &p->shape;                                                                                      \
     const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;        \
-    const scalar one = ONE, zero = ZERO;                                                                                   \
+    const scalar one = ONE, beta = x->adds ? one : (scalar)ZERO;                                                           \
     const double start = ws_bench_now();                                                                                   \
     for (int64_t i = 0; i < n_calls; i++)                                                                                  \
       candidate->peer->letter##gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, AS one, set_at(p, i, 0), lda, \
-                                    set_at(p, i, p->b_offset), ldb, AS zero, set_at(p, i, p->c_offset), ldc);              \
+                                    set_at(p, i, p->b_offset), ldb, AS beta, set_at(p, i, p->c_offset), ldc);              \
     return ws_bench_now() - start;                                                                                         \
   }
 PEER_LOOP(s, float, 1, 0, )

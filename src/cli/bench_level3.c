@@ -66,49 +66,57 @@ int ws_bench_level3_coarse_factor(const bench_candidate *candidate) {
 
 enum { COL = WSGEMM_COL_MAJOR, LEFT = WSGEMM_LEFT, LOWER = WSGEMM_LOWER, N = WSGEMM_NO_TRANS, NON_UNIT = WSGEMM_NON_UNIT };
 
-/* One call of each routine: `scalar` is what alpha and beta are passed as. */
-#define PEER_CALLS(name, scalar)                                                                                                \
-  static void name(const bench_candidate *x, scalar one, scalar zero, const void *a, void *b, void *c) {                        \
-    const bench_problem *p = x->problem;                                                                                        \
-    const int n = (int)p->shape.n, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;                                     \
-    void (*const routine)(void) = x->peer_level3;                                                                               \
-    switch (p->shape.routine) {                                                                                                 \
-    case WSGEMM_SYMM:                                                                                                           \
-    case WSGEMM_HEMM:                                                                                                           \
-      ((void (*)(int, int, int, int, int, scalar, const void *, int, const void *, int, scalar, void *, int))routine)(          \
-          COL, LEFT, LOWER, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                           \
-      break;                                                                                                                    \
-    case WSGEMM_SYRK:                                                                                                           \
-    case WSGEMM_HERK:                                                                                                           \
-      ((void (*)(int, int, int, int, int, scalar, const void *, int, scalar, void *, int))routine)(COL, LOWER, N, n, n, one, a, \
-                                                                                                   lda, zero, c, ldc);          \
-      break;                                                                                                                    \
-    case WSGEMM_SYR2K:                                                                                                          \
-      ((void (*)(int, int, int, int, int, scalar, const void *, int, const void *, int, scalar, void *, int))routine)(          \
-          COL, LOWER, N, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                              \
-      break;                                                                                                                    \
-    default:                                                                                                                    \
-      ((void (*)(int, int, int, int, int, int, int, scalar, const void *, int, void *, int))routine)(                           \
-          COL, LEFT, LOWER, N, NON_UNIT, n, n, one, a, lda, b, ldb);                                                            \
-    }                                                                                                                           \
+/* One call of each routine: `scalar` is what alpha is passed as, `of_beta` beta. */
+#define PEER_CALLS(name, scalar, of_beta)                                                                                        \
+  static void name(const bench_candidate *x, scalar one, of_beta zero, const void *a, void *b, void *c) {                        \
+    const bench_problem *p = x->problem;                                                                                         \
+    const int n = (int)p->shape.n, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;                                      \
+    void (*const routine)(void) = x->peer_level3;                                                                                \
+    switch (p->shape.routine) {                                                                                                  \
+    case WSGEMM_SYMM:                                                                                                            \
+    case WSGEMM_HEMM:                                                                                                            \
+      ((void (*)(int, int, int, int, int, scalar, const void *, int, const void *, int, of_beta, void *, int))routine)(          \
+          COL, LEFT, LOWER, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                            \
+      break;                                                                                                                     \
+    case WSGEMM_SYRK:                                                                                                            \
+    case WSGEMM_HERK:                                                                                                            \
+      ((void (*)(int, int, int, int, int, scalar, const void *, int, of_beta, void *, int))routine)(COL, LOWER, N, n, n, one, a, \
+                                                                                                    lda, zero, c, ldc);          \
+      break;                                                                                                                     \
+    case WSGEMM_SYR2K:                                                                                                           \
+    case WSGEMM_HER2K:                                                                                                           \
+      ((void (*)(int, int, int, int, int, scalar, const void *, int, const void *, int, of_beta, void *, int))routine)(          \
+          COL, LOWER, N, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                               \
+      break;                                                                                                                     \
+    default:                                                                                                                     \
+      ((void (*)(int, int, int, int, int, int, int, scalar, const void *, int, void *, int))routine)(                            \
+          COL, LEFT, LOWER, N, NON_UNIT, n, n, one, a, lda, b, ldb);                                                             \
+    }                                                                                                                            \
   }
-PEER_CALLS(call_with_float, float)
-PEER_CALLS(call_with_double, double)
-PEER_CALLS(call_with_pointer, const void *)
+PEER_CALLS(call_with_float, float, float)
+PEER_CALLS(call_with_double, double, double)
+PEER_CALLS(call_with_pointer, const void *, const void *)
+PEER_CALLS(call_with_pointer_float, const void *, float)
+PEER_CALLS(call_with_pointer_double, const void *, double)
 
 double ws_bench_level3_peer(const bench_candidate *candidate, int64_t n_calls) {
   const bench_problem *p = candidate->problem;
   const wsgemm_type type = p->shape.type;
-  /* complex scalars go by address, those of herk are real */
+  /* complex scalars go by address; those of herk are real, and beta of her2k */
   const bool by_address = (type == WSGEMM_C32 || type == WSGEMM_C64) && p->shape.routine != WSGEMM_HERK;
+  const bool is_her2k = p->shape.routine == WSGEMM_HER2K, is_double = ws_bench_is_double(type);
   const wsgemm_scalar one = ws_cli_scalar(type, (wsgemm_cdouble){1, 0}), zero = ws_cli_scalar(type, (wsgemm_cdouble){0, 0});
   const double start = ws_bench_now();
   for (int64_t i = 0; i < n_calls; i++) {
     const void *a = set_at(p, i, 0);
     void *b = set_at(p, i, p->b_offset), *c = set_at(p, i, p->c_offset);
-    if (by_address)
+    if (is_her2k && is_double)
+      call_with_pointer_double(candidate, &one, 0, a, b, c);
+    else if (is_her2k)
+      call_with_pointer_float(candidate, &one, 0, a, b, c);
+    else if (by_address)
       call_with_pointer(candidate, &one, &zero, a, b, c);
-    else if (ws_bench_is_double(type))
+    else if (is_double)
       call_with_double(candidate, 1, 0, a, b, c);
     else
       call_with_float(candidate, 1, 0, a, b, c);

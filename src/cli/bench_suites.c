@@ -45,8 +45,8 @@ enum { RANDOM_LEAST = 8, RANDOM_MOST = 2048 };
 static const int64_t level3_sizes[] = {64, 128, 256, 512, 1024, 2048, 4096, 0};
 static const int64_t triangle_sizes[] = {1024, 2048, 0};
 static const wsgemm_routine triangle_routines[] = {WSGEMM_SYRK, WSGEMM_TRMM, WSGEMM_TRSM, 0};
-static const wsgemm_routine level3_routines[] = {WSGEMM_SYRK, WSGEMM_HERK,  WSGEMM_TRMM, WSGEMM_SYMM,
-                                                 WSGEMM_HEMM, WSGEMM_SYR2K, WSGEMM_TRSM, 0};
+static const wsgemm_routine level3_routines[] = {
+    WSGEMM_SYRK, WSGEMM_HERK, WSGEMM_TRMM, WSGEMM_SYMM, WSGEMM_HEMM, WSGEMM_SYR2K, WSGEMM_HER2K, WSGEMM_TRSM, 0};
 
 #define DISTURBED 0.03 /* share of the machine taken by others from which on a run is called disturbed */
 
@@ -154,6 +154,16 @@ const bench_suite ws_bench_suites[] = {
      .one_thread = true,
      .all_threads = true,
      .timing = {9, 1e-3, 1}},
+    {.name = "update",
+     .what = "C += A B: the shapes of wide, leading dimensions longer by up to 63; one thread and all",
+     .routines = "sdcz",
+     .run = ws_bench_run_peers,
+     .n_random = 200,
+     .is_wide = true,
+     .adds = true,
+     .one_thread = true,
+     .all_threads = true,
+     .timing = {9, 1e-3, 1}},
     {.name = "heat",
      .what = "m and n from 16 to 4096 at k = 1024, all threads",
      .routines = "sd",
@@ -256,7 +266,7 @@ static void add_level3(case_list *list, const bench_suite *suite, bench_shape sh
   const bool is_complex = shape.type == WSGEMM_C32 || shape.type == WSGEMM_C64;
   for (const wsgemm_routine *r = suite->level3; *r; r++) {
     shape.routine = *r;
-    if (is_complex || (*r != WSGEMM_HEMM && *r != WSGEMM_HERK)) add_case(list, &shape, n_threads, "");
+    if (is_complex || !ws_cli_is_hermitian(*r)) add_case(list, &shape, n_threads, "");
   }
 }
 
@@ -286,8 +296,8 @@ static void add_ops(case_list *list, const bench_suite *suite, bench_shape shape
 static void add_random(case_list *list, const bench_session *s, const bench_suite *suite, wsgemm_type type, int n_threads) {
   const int n_shapes = s->n_random ? s->n_random : suite->n_random;
   for (int i = 0; i < n_shapes && !list->out_of_memory; i++) {
-    const ws_random_shape drawn =
-        suite->is_wide ? ws_random_wide_shape_at(s->seed, i) : ws_random_shape_at(s->seed, i, RANDOM_LEAST, RANDOM_MOST);
+    const ws_random_shape drawn = suite->is_wide ? ws_random_wide_shape_at(s->seed, i, suite->adds)
+                                                 : ws_random_shape_at(s->seed, i, RANDOM_LEAST, RANDOM_MOST);
     const bench_shape shape = {.type = type,
                                .layout = WSGEMM_COL_MAJOR,
                                .transa = drawn.transposed_a ? WSGEMM_TRANS : WSGEMM_NO_TRANS,
@@ -297,12 +307,14 @@ static void add_random(case_list *list, const bench_session *s, const bench_suit
                                .k = drawn.k,
                                .more_a = drawn.more_a,
                                .more_b = drawn.more_b,
-                               .more_c = drawn.more_c};
+                               .more_c = drawn.more_c,
+                               .adds = suite->adds};
     add_case(list, &shape, n_threads, "");
     if (list->out_of_memory) return;
     bench_case *c = &list->cases[list->n_cases - 1];
     c->shape_class = drawn.shape_class;
     ws_random_shape_case(&drawn, c->name);
+    if (suite->adds) strncat(c->name, " beta=1", sizeof c->name - strlen(c->name) - 1);
   }
 }
 

@@ -27,6 +27,7 @@ int ws_cmd_bench(int argc, char **argv);
 int ws_cmd_verify(int argc, char **argv);
 int ws_cmd_autotune(int argc, char **argv);
 int ws_cmd_tune(int argc, char **argv);
+int ws_cmd_preload(int argc, char **argv);
 
 /* The first lines of a command's help: "Usage: wsgemm NAME ..." out of the table of commands in
  * main.c, and an empty line. */

@@ -54,13 +54,12 @@ static ws_view view_of(const matrix *x) {
 
 static bool is_transposed(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
 static bool is_conjugated(wsgemm_op op) { return op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS; }
-static bool is_hermitian(wsgemm_routine r) { return r == WSGEMM_HEMM || r == WSGEMM_HERK || r == WSGEMM_HER2K; }
 static bool is_triangular(wsgemm_routine r) { return r == WSGEMM_TRMM || r == WSGEMM_TRSM; }
 static bool has_k(wsgemm_routine r) { return r >= WSGEMM_SYRK && r <= WSGEMM_GEMMTR; }
 
 bool ws_level3_trial_is_legal(const ws_level3_trial *t) {
   const bool is_complex = ws_cli_types[t->type].n_parts == 2;
-  if (is_hermitian(t->routine) && !is_complex) return false;
+  if (ws_cli_is_hermitian(t->routine) && !is_complex) return false;
   if (t->routine == WSGEMM_SYRK || t->routine == WSGEMM_SYR2K) return t->trans == WSGEMM_NO_TRANS || t->trans == WSGEMM_TRANS;
   if (t->routine == WSGEMM_HERK || t->routine == WSGEMM_HER2K)
     return t->trans == WSGEMM_NO_TRANS || t->trans == WSGEMM_CONJ_TRANS;
@@ -140,7 +139,7 @@ static void free_all(matrices *x) {
 }
 
 static void prepare(const ws_level3_trial *t, matrices *x, uint64_t *random_state) {
-  const wsgemm_op outer = is_hermitian(t->routine) ? WSGEMM_CONJ_NO_TRANS : WSGEMM_NO_TRANS;
+  const wsgemm_op outer = ws_cli_is_hermitian(t->routine) ? WSGEMM_CONJ_NO_TRANS : WSGEMM_NO_TRANS;
   fill(&x->a, false, random_state), fill(&x->b, false, random_state), fill(&x->c, true, random_state);
   if (!has_k(t->routine)) {
     const bool left = t->side == WSGEMM_LEFT;

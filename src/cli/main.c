@@ -22,6 +22,7 @@ static const struct command {
     {"verify", "[--quick] [options]", "check every kernel against an exact reference", ws_cmd_verify},
     {"autotune", "[options]", "search the fastest settings for this machine by measuring", ws_cmd_autotune},
     {"tune", "show|export|import|clear [options]", "see what was tuned, and carry it to other machines", ws_cmd_tune},
+    {"preload", "blas|cublas", "where the library is that LD_PRELOAD takes", ws_cmd_preload},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

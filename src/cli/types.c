@@ -9,6 +9,10 @@ const ws_cli_type ws_cli_types[WS_N_TYPES] = {
     [WSGEMM_C64] = {"c16", 'z', 2, 16, 8}, [WSGEMM_F16] = {"f2", 'h', 1, 2, 2}, [WSGEMM_BF16] = {"bf16", 'b', 1, 2, 2},
 };
 
+bool ws_cli_is_hermitian(wsgemm_routine routine) {
+  return routine == WSGEMM_HEMM || routine == WSGEMM_HERK || routine == WSGEMM_HER2K;
+}
+
 /* The halves: bits of the fraction, and exponent of the least normal number; the largest has the
  * same but for its sign, and one. */
 typedef struct {

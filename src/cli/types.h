@@ -19,6 +19,9 @@ typedef struct ws_cli_type {
 
 extern const ws_cli_type ws_cli_types[WS_N_TYPES];
 
+/* hemm, herk, her2k, which complex types alone have. */
+bool ws_cli_is_hermitian(wsgemm_routine routine);
+
 /* The largest number that the type's parts hold, and half the distance of neighbouring ones round
  * x; the latter only for half precision, else 0. */
 double ws_cli_largest(wsgemm_type type);

@@ -79,6 +79,20 @@ static bool read_bytes(const char *text, size_t *bytes) {
   return *bytes >> shift == n;
 }
 
+static bool read_caches(const char *text) {
+  size_t bytes[3];
+  for (int level = 0; level < 3; level++, text++) {
+    char number[24];
+    const size_t length = strcspn(text, ",");
+    if (length >= sizeof number || (text[length] == ',') != (level < 2)) return false;
+    memcpy(number, text, length);
+    number[length] = 0;
+    if (!read_bytes(number, &bytes[level])) return false;
+    text += length;
+  }
+  return readers->caches(bytes);
+}
+
 static bool read_offload_memory(const char *text) { return read_bytes(text, &environment.offload_bytes); }
 
 /* Words by `read`; else the numbers of a setting, from `least` on: 1 where 0 is automatic, which
@@ -96,6 +110,7 @@ static const struct {
     {"WSGEMM_QUANTUM", NULL, NULL, WS_SETTING_quantum, 0},
     {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref", 0, 0},
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run", 0, 0},
+    {"WSGEMM_CACHES", read_caches, "bytes of L1 data, L2 and L3, such as 32K,1M,16M", 0, 0},
     {"WSGEMM_TUNE", read_tune, "the name of a file, or off", 0, 0},
     {"WSGEMM_OFFLOAD", read_offload, "off, auto, all, or ordinals of GPUs such as 0,1", 0, 0},
     {"WSGEMM_OFFLOAD_MEMORY", read_offload_memory, "bytes of each GPU, such as 16G or 500M", 0, 0},

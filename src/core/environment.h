@@ -17,6 +17,7 @@ typedef struct ws_environment {
 typedef struct ws_environment_readers {
   bool (*isa)(const char *text);
   bool (*kernel)(const char *text);
+  bool (*caches)(const size_t bytes[3]); /* of L1 data, L2, L3 */
 } ws_environment_readers;
 
 void ws_environment_read(const ws_environment_readers *readers);

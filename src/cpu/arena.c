@@ -225,7 +225,7 @@ static double model_of(const ws_problem *p, const ws_plan *plan) {
     traffic_ns = 2 * m * k * bytes * sweeps_of_a / memory + 2 * k * n * bytes / memory + reads_of_b / l3 +
                  2 * m * n * bytes * (double)ws_ceil_div(p->k, plan->kc) / l3;
     if (block_of_a > 0.7 * (double)machine->l2_bytes) traffic_ns += reads_of_b / l2 + m * k * n / plan->row->nr * bytes / l3;
-    if (block_of_b > 0.5 * (double)machine->l3_bytes) traffic_ns += reads_of_b / memory;
+    if (block_of_b > 0.5 * (double)machine->near_l3_bytes) traffic_ns += reads_of_b / memory;
     items = (double)ws_ceil_div(p->m, plan->bm) * (double)ws_ceil_div(ws_min(plan->nc, p->n), plan->bn * plan->coarse);
   } else {
     const double b_bytes = k * n * bytes;

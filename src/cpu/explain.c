@@ -36,6 +36,5 @@ void ws_cpu_describe(ws_text *t) {
   ws_text_add(t, "processor: %s\nfeatures: %s\n", machine->model, machine->features);
   ws_text_add(t, "isa: %s\n", ws_isa_name(ws_row_for(&call, WSGEMM_F32)->isa));
   ws_text_add(t, "caches: L1d %lld KiB, L2 %lld KiB, L3 %lld KiB (%s)\n", (long long)machine->l1d_bytes >> 10,
-              (long long)machine->l2_bytes >> 10, (long long)machine->l3_bytes >> 10,
-              machine->caches_measured ? "from the system" : "assumed");
+              (long long)machine->l2_bytes >> 10, (long long)machine->l3_bytes >> 10, machine->caches_from);
 }

@@ -42,18 +42,14 @@ static inline void ask_for_c(char *c, int64_t ldc_bytes, int64_t column_bytes, i
 }
 
 /* A tile of which C holds the transpose, through the stack: element (i, j) is at c[j + i * ldc]. The tile
- * has its columns along C's rows, which are the longer ones. Only what C held goes that way if there is a kernel for it. */
-static __attribute__((noinline)) void tile_by_rows(const ws_ukr_set *ukr, ws_by_rows_fn *by_rows, ws_ukr_fn *tile, int64_t kb,
-                                                   const char *a, int64_t a_ld, const char *b, int64_t b_ld, char *c, int64_t ldc,
+ * has its columns along C's rows, which are the longer ones. For an instruction set that has no kernel for it. */
+static __attribute__((noinline)) void tile_by_rows(const ws_ukr_set *ukr, ws_ukr_fn *tile, int64_t kb, const char *a,
+                                                   int64_t a_ld, const char *b, int64_t b_ld, char *c, int64_t ldc,
                                                    const ws_scale *scale, int64_t m, int64_t n) {
   enum { MOST_VECTORS = 24, VECTOR = 64 };
   _Alignas(VECTOR) char copy[MOST_VECTORS * VECTOR];
   const int64_t ld = (m + ukr->vl - 1) & -(int64_t)ukr->vl; /* a power of two: no division is wanted here */
   if (!scale->beta_zero) ukr->transpose(n, m, c, ldc, copy, ld);
-  if (by_rows) {
-    by_rows(kb, a, a_ld, b, b_ld, c, ldc, scale, m, copy);
-    return;
-  }
   tile(kb, a, a_ld, b, b_ld, copy, ld, scale, m);
   ukr->transpose(m, n, copy, ld, c, ldc);
 }
@@ -70,12 +66,12 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
     ws_ukr_fn *const *tile = a_is_far && j == j0 && far_tile[n - 1] ? far_tile : near_tile; /* then it is in L2 */
     const char *b = ws_operand_at(&p->b, batch, k0, j, bytes);
     if (c_by_rows) {
-      ws_by_rows_fn *const by_rows = tile == near_tile ? ukr->by_rows[form][vectors - 1][n - 1] : NULL;
+      ws_ukr_fn *const by_rows = tile == near_tile ? ukr->by_rows[form][vectors - 1][n - 1] : NULL;
       char *const c = ws_c_at(p, batch, j, i, bytes);
-      if (by_rows && scale->beta_zero)
-        by_rows(kb, a, a_ld, b, p->b.ld, c, p->c.ld, scale, m, NULL);
+      if (by_rows)
+        by_rows(kb, a, a_ld, b, p->b.ld, c, p->c.ld, scale, m);
       else
-        tile_by_rows(ukr, by_rows, tile[n - 1], kb, a, a_ld, b, p->b.ld, c, p->c.ld, scale, m, n);
+        tile_by_rows(ukr, tile[n - 1], kb, a, a_ld, b, p->b.ld, c, p->c.ld, scale, m, n);
     } else {
       tile[n - 1](kb, a, a_ld, b, p->b.ld, ws_c_at(p, batch, i, j, bytes), p->c.ld, scale, m);
     }

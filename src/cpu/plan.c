@@ -83,12 +83,19 @@ static bool takes_whole_products(const ws_problem *p, double work, ws_plan *plan
   return share > 1;
 }
 
+/* Of C, bytes from which it comes from far away. L3 is as good as L2 up to a quarter; but not a large one, of many cores (machine.c):
+ * Emerald Rapids, FP64: TN 493 x 1840 x 4 0.43 of the best peer to 1.46, NN 691 x 1031 x 11 0.55 to 1.26, NT 1982 x 152 x 8 0.65 to 1.27. */
+static double far_c_bytes(void) {
+  const ws_machine *machine = ws_machine_get();
+  return (double)(machine->l3_bytes > machine->near_l3_bytes ? machine->l2_bytes : machine->l3_bytes / 4);
+}
+
 static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
 
 /* A transposed, k short: panels of A are packed first, and then C is written in long runs. Of TN, B's columns are read again for each
  * panel, which only a C from memory is worth (Zen 5, FP64: 1052 x 3159 x 7 packed 28 GF/s, so 56; 268 x 2557 x 13 102, 95). */
 static bool goes_by_columns(const ws_problem *p) {
-  const double least = p->b.trans ? (double)ws_machine_get()->l2_bytes / 2 : (double)ws_machine_get()->l3_bytes / 4;
+  const double least = p->b.trans ? (double)ws_machine_get()->l2_bytes / 2 : far_c_bytes();
   return p->a.trans && p->k <= SHORT_K && bytes_of_c(p) > least;
 }
 
@@ -108,7 +115,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   plan->pack_a = p->a.trans;
   /* C from memory in long runs, asked for ahead; from L3 both cost more than they bring, as A is read again for each strip (Zen 5, FP64:
    * 1667 x 100 x 5 58 GF/s to 70 without, 300 x 2500 x 9 80 to 98; 1052 x 3159 x 7 47 to 23) */
-  const bool is_from_memory = c_bytes > (double)ws_machine_get()->l3_bytes / 4;
+  const bool is_from_memory = c_bytes > far_c_bytes();
   plan->by_columns = plan->pack_a ? goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && is_from_memory;
   plan->asks_for_c = plan->by_columns && is_from_memory;
   plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
@@ -194,9 +201,10 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !has_columns) n_rows = round_up(n_rows, plan->n_threads);
   plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm);
-  /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A
+  /* An eighth of the near L3 holds the packed B: L3 is shared with other cores and guests, and C and A
    * stream through it. */
-  const int64_t most_cols = plan->b_in_place ? p->n : ws_max(plan->bn, machine->l3_bytes / 8 / row_bytes / plan->bn * plan->bn);
+  const int64_t most_cols =
+      plan->b_in_place ? p->n : ws_max(plan->bn, machine->near_l3_bytes / 8 / row_bytes / plan->bn * plan->bn);
   plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
   /* A step has half of a triangle's items, about. */
   plan->coarse = coarse_for(call, plan, writes_or_reads_triangle(p) ? 2 * ITEMS_PER_THREAD : ITEMS_PER_THREAD, n_rows,

@@ -74,7 +74,8 @@ static void plan_one_block(const ws_solve *v, int64_t packed_bytes, ws_solve_pla
 static void plan_blocks(const ws_solve *v, ws_solve_plan *plan) {
   const ws_machine *machine = ws_machine_get();
   const int64_t most = right_sides_in(v, machine->l2_bytes * 4 / 10, v->kb);
-  const int64_t in_l3 = machine->l3_bytes / 8 / (v->m * v->bytes), least = LEAST_CHUNK * (int64_t)ws_ceil_div(plan->n_threads, 8);
+  const int64_t in_l3 = machine->near_l3_bytes / 8 / (v->m * v->bytes),
+                least = LEAST_CHUNK * (int64_t)ws_ceil_div(plan->n_threads, 8);
   plan->chunk = round_up(ws_ceil_div(v->n, ws_ceil_div(v->n, ws_max(in_l3, least))), v->ukr->mr);
   plan->item_n = plan->n_threads == 1 ? most : ws_min(most, share_of(v, plan));
 }

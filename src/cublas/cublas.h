@@ -98,6 +98,7 @@ typedef struct ws_cublas_call {
   wsgemm_type type_alpha, type_beta;
   cudaStream_t stream;
   cublasPointerMode_t scalars;
+  double saved_us; /* of a call that was taken, by wins.def */
   union {
     wsgemm_gemm_desc gemm;
     wsgemm_level3_desc level3;
@@ -125,7 +126,7 @@ typedef struct ws_cublas_settings {
 } ws_cublas_settings;
 extern ws_cublas_settings ws_cublas_settings_now;
 
-/* Counts a call, and writes its line: `reason` says who computed it. */
+/* Counts a call, what it saved, and writes its line: `reason` says who computed it. */
 WS_CUBLAS_COLD void ws_cublas_note(const ws_cublas_call *call, ws_cublas_reason reason, wsgemm_status status);
 
 #endif

@@ -40,17 +40,19 @@ static product product_of(const ws_cublas_call *call) {
   }
 }
 
-/* Whether wsgemm is known to be faster, in this math (INHERIT: in any). */
-static bool is_win(const product *p, wsgemm_math math) {
+static double products_of(const product *p) { return (double)p->m * (double)p->n * (double)p->k; }
+
+/* The row that knows wsgemm to be faster, in this math (INHERIT: in any). */
+static const ws_cublas_win *find_win(const product *p, wsgemm_math math) {
   const int64_t mn = p->m < p->n ? p->m : p->n;
-  const double n_products = (double)p->m * (double)p->n * (double)p->k;
+  const double n_products = products_of(p);
   for (int i = 0; i < N_WINS; i++) {
     const ws_cublas_win *const w = &wins[i];
     if (w->routine == p->routine && w->type == p->type && (math == WSGEMM_MATH_INHERIT || w->math == math) && mn >= w->least_mn &&
         p->k >= w->least_k && n_products >= w->least_products && (w->layout == ANY || p->is_odd))
-      return true;
+      return w;
   }
-  return false;
+  return NULL;
 }
 
 bool ws_cublas_is_small(int64_t m, int64_t n) {
@@ -61,14 +63,14 @@ bool ws_cublas_is_small(int64_t m, int64_t n) {
 
 bool ws_cublas_may_win(const ws_cublas_call *call) {
   const product p = product_of(call);
-  return ws_cublas_settings_now.takes_all || is_win(&p, WSGEMM_MATH_INHERIT);
+  return ws_cublas_settings_now.takes_all || find_win(&p, WSGEMM_MATH_INHERIT);
 }
 
 /* What is known of a call without the handle's state. */
 static ws_cublas_reason first_reason(const ws_cublas_call *call, const product *p) {
   if (call->is_foreign) return WS_CUBLAS_TYPES;
   if (call->is_bad || !call->handle || !call->alpha) return WS_CUBLAS_ARGUMENTS;
-  if (!ws_cublas_settings_now.takes_all && !is_win(p, WSGEMM_MATH_INHERIT)) return WS_CUBLAS_SPEED;
+  if (!ws_cublas_settings_now.takes_all && !find_win(p, WSGEMM_MATH_INHERIT)) return WS_CUBLAS_SPEED;
   if (!call->is_level3 && call->desc.gemm.batch_count > 1 && call->desc.gemm.stride_c == 0) return WS_CUBLAS_ARGUMENTS;
   return WS_CUBLAS_TAKEN;
 }
@@ -185,12 +187,15 @@ static ws_cublas_reason decide(ws_cublas_call *call, wsgemm_status *wsgemm) {
   wsgemm_math *const math = call->is_level3 ? &call->desc.level3.math : &call->desc.gemm.math;
   if ((reason = read_modes(call, math)) != WS_CUBLAS_TAKEN) return reason;
   *math = math_for(p.type, *math);
-  if (!ws_cublas_settings_now.takes_all && !is_win(&p, *math)) return WS_CUBLAS_SPEED;
+  const ws_cublas_win *const win = find_win(&p, *math);
+  if (!ws_cublas_settings_now.takes_all && !win) return WS_CUBLAS_SPEED;
   if ((reason = set_scalars(call)) != WS_CUBLAS_TAKEN) return reason;
   if ((reason = check_place(call)) != WS_CUBLAS_TAKEN) return reason;
   ws_cublas_state *const state = ws_cublas_state_of(call->handle, true);
   if (!state) return WS_CUBLAS_STATE;
   *wsgemm = compute(call, state);
+  const double n_batch = call->is_level3 ? 1 : (double)call->desc.gemm.batch_count;
+  call->saved_us = *wsgemm == WSGEMM_SUCCESS && win ? n_batch * products_of(&p) * 1e-9 * win->saved : 0;
   return *wsgemm == WSGEMM_SUCCESS || *wsgemm == WSGEMM_DEVICE_ERROR ? WS_CUBLAS_TAKEN : WS_CUBLAS_REFUSED;
 }
 

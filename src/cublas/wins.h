@@ -17,11 +17,12 @@ typedef struct ws_cublas_win {
   int64_t least_mn, least_k;
   double least_products;
   ws_layout_class layout;
+  double saved; /* us */
 } ws_cublas_win;
 
 static const ws_cublas_win wins[] = {
-#define WIN(routine, type, math, least_mn, least_k, least_products, layout) \
-  {WSGEMM_##routine, WSGEMM_##type, WSGEMM_MATH_##math, least_mn, least_k, least_products, layout},
+#define WIN(routine, type, math, least_mn, least_k, least_products, layout, saved) \
+  {WSGEMM_##routine, WSGEMM_##type, WSGEMM_MATH_##math, least_mn, least_k, least_products, layout, saved},
 #include "cublas/wins.def"
 #undef WIN
 };

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command import FAKE_CUDA, TYPES, WRONG_GEMM, check, clean_environment, integers, load, refuse, run, save
 
-COMMANDS = ["info", "doctor", "gemm", "bench", "verify", "autotune", "tune"]
+COMMANDS = ["info", "doctor", "gemm", "bench", "verify", "autotune", "tune", "preload"]
 
 
 def test_help_lists_every_command():
@@ -46,6 +46,9 @@ def test_version_is_the_library_s():
         (["'all'"], ["info", "all"]),
         (["'-x'"], ["doctor", "-x"]),
         (["'now'"], ["doctor", "now"]),
+        (["blas or cublas is missing"], ["preload"]),
+        (["one library"], ["preload", "blas", "cublas"]),
+        (["neither blas nor cublas", "'lapack'"], ["preload", "lapack"]),
         (["'--slow'"], ["verify", "--slow"]),
         (["'fgemm_9x9'"], ["verify", "--kernel", "fgemm_9x9"]),
         (["--threads", "'0'"], ["verify", "--threads", "0"]),
@@ -96,6 +99,17 @@ def test_senseless_environment(tmp_path, setting):
         refuse(1, f"{name}={value}", arguments=arguments, cwd=tmp_path, env=env)
     report = check("doctor", env=env)
     assert re.search(rf"^warn  environment  {name}={value} makes no sense", report, re.MULTILINE)
+
+
+def test_preload_names_what_lies_beside_the_library(tmp_path):
+    for word in ("blas", "cublas"):
+        done = run("preload", word, cwd=tmp_path)
+        if done.returncode == 0:
+            path = done.stdout.rstrip("\n")
+            assert os.path.isabs(path) and re.fullmatch(rf"libwsgemm_{word}\.so(\.0)?", os.path.basename(path))
+            assert os.access(path, os.R_OK) and done.stderr == ""
+        else:  # not part of this build
+            refuse(1, f"libwsgemm_{word}.so", arguments=["preload", word], cwd=tmp_path)
 
 
 def test_info_and_its_json_agree():

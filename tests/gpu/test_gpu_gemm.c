@@ -34,13 +34,14 @@ static const struct use *use_of(const wsgemm_kernel_info *row) {
                           tf32 = {{24, 25, 31, 32, 33, 63, 64, 65, 127, 129, 255, 257, 1024, 1100}, 14, WSGEMM_MATH_DEFAULT},
                           one_of_tf32 = {{24, 25, 31, 32, 33, 63, 64, 65, 127, 129, 255, 257, 1024, 1100}, 14, WSGEMM_MATH_TF32},
                           tf32w = {{40, 41, 63, 64, 65, 95, 96, 97, 129, 255, 257, 1024, 1100}, 13, WSGEMM_MATH_DEFAULT},
+                          complex_tf32w = {{20, 21, 31, 32, 33, 47, 48, 49, 65, 127, 129, 1024, 1100}, 13, WSGEMM_MATH_DEFAULT},
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
   if (strcmp(row->family, "direct") == 0 || strcmp(row->family, "dmma") == 0 || strcmp(row->family, "ffma") == 0) return &direct;
   if (strcmp(row->family, "flat") == 0) return &flat;
   if (strcmp(row->family, "tf32x2") == 0) return &tf32;
-  if (strcmp(row->family, "tf32w2") == 0) return &tf32w;
+  if (strcmp(row->family, "tf32w2") == 0) return type_is_complex(row->type) ? &complex_tf32w : &tf32w;
   if (strcmp(row->family, "tf32x1") == 0 || strcmp(row->family, "tf32w1") == 0) return &one_of_tf32;
   return row->cluster_splits > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
 }

@@ -24,7 +24,7 @@ CHILD_CASE(regions) {
   (void)unused;
   fake.device[0].cc = 90;
   for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
-    wsgemm_level3_desc d = level3_device_desc(WSGEMM_SYRK, WSGEMM_F32, 2048);
+    wsgemm_level3_desc d = level3_device_desc(WSGEMM_SYRK, WSGEMM_F32, 4096);
     d.uplo = (wsgemm_uplo)uplo;
     run(&d);
     const int region = uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER;

@@ -21,13 +21,18 @@ static double element(const ws_operand *x, int64_t b, int64_t i, int64_t k) {
 static void compute_product(const ws_gemm_args *g, int64_t b) {
   double alpha, beta;
   memcpy(&alpha, &g->alpha, sizeof alpha), memcpy(&beta, &g->beta, sizeof beta);
-  for (int64_t j = 0; j < g->n; j++)
-    for (int64_t i = 0; i < g->m; i++) {
-      double sum = 0, *c = (double *)g->c + b * g->stride_c + i + j * g->ldc;
-      if (!ws_region_wants(&g->region, i, j)) continue;
-      for (int64_t k = 0; k < g->k; k++) sum += element(&g->a, b, i, k) * element(&g->b, b, j, k);
-      *c = alpha * sum + (g->beta_zero ? 0 : beta * *c);
+  double *sums = malloc((size_t)g->m * sizeof *sums);
+  for (int64_t j = 0; j < g->n; j++) {
+    double *c = (double *)g->c + b * g->stride_c + j * g->ldc;
+    for (int64_t i = 0; i < g->m; i++) sums[i] = 0;
+    for (int64_t k = 0; k < g->k; k++) {
+      const double factor = element(&g->b, b, j, k);
+      for (int64_t i = 0; i < g->m; i++) sums[i] += element(&g->a, b, i, k) * factor;
     }
+    for (int64_t i = 0; i < g->m; i++)
+      if (ws_region_wants(&g->region, i, j)) c[i] = alpha * sums[i] + (g->beta_zero ? 0 : beta * c[i]);
+  }
+  free(sums);
 }
 
 /* What is done to C behind its product. */
@@ -438,8 +443,20 @@ CHILD_CASE(batches) {
   }
 }
 
-/* The n-th call of the driver fails: C is right, or lost, if it is read and has been written in part. */
-static bool check_failing_batch(wsgemm_handle *h, const batch *x, int nth, int length) {
+/* A call of which the driver's n-th one fails, and `length` from there on; whether it came so far. */
+typedef bool failing_call(wsgemm_handle *h, const void *what, int nth, int length);
+
+/* Each call of the driver fails alone, and each eighth or so with all after it. */
+static void check_each_failure(failing_call *call, wsgemm_handle *h, const void *what) {
+  int nth = 1;
+  while (call(h, what, nth, 1)) nth++;
+  CHECK(nth > 20, "%d calls are few", nth);
+  for (nth = 1; call(h, what, nth, 1000);) nth += 1 + nth / 8;
+}
+
+/* C is right, or lost, if it is read and has been written in part. */
+static bool check_failing_batch(wsgemm_handle *h, const void *what, int nth, int length) {
+  const batch *x = what;
   memcpy(x->c, x->before, x->n_c * sizeof *x->c);
   fake_fail(FAKE_ANY, nth, nth + length - 1, CUDA_ERROR_LAUNCH_FAILED);
   const wsgemm_status status = run_batch(h, x, x->c);
@@ -456,10 +473,7 @@ CHILD_CASE(a_call_of_a_batch_fails) {
   wsgemm_handle *h = handle_on(1);
   for (int i = 0; i < 4; i++) { /* pinned, gaps, beta: two of them, or none */
     const batch x = make_batch(i == 1 || i == 2, i == 2 || i == 3, i == 1 || i == 3 ? 3 : 0);
-    int nth = 1;
-    while (check_failing_batch(h, &x, nth, 1)) nth++;
-    CHECK(nth > 20, "%d calls are few", nth);
-    for (nth = 1; check_failing_batch(h, &x, nth, 1000);) nth += 1 + nth / 8;
+    check_each_failure(check_failing_batch, h, &x);
   }
 }
 
@@ -483,6 +497,46 @@ CHILD_CASE(regions) {
               fake.n_launches > 0 && memcmp(c, expected, sizeof *c * LD * N) == 0,
           "region %d: %s", i, wsgemm_last_error());
   }
+}
+
+typedef struct update {
+  bool is_pinned;
+  double beta;
+} update;
+
+/* Of a rank-k update the triangle is right, or lost, if it is read and has been written in part; the other one is as it was. */
+static bool check_failing_update(wsgemm_handle *h, const void *what, int nth, int length) {
+  const bool is_pinned = ((const update *)what)->is_pinned;
+  const double beta = ((const update *)what)->beta;
+  enum { N = 520, K = 70, LD = N + 1 };
+  static double *a[2], *c[2], expected[LD * N];
+  if (!a[is_pinned]) a[is_pinned] = matrix(is_pinned, N * K), c[is_pinned] = matrix(is_pinned, LD * N);
+  double *const to = c[is_pinned];
+  for (int64_t j = 0; j < N; j++)
+    for (int64_t r = 0; r < LD; r++) to[r + j * LD] = expected[r + j * LD] = r == N || r < j ? NAN : (double)((r + j) % 7);
+  CHECK(wsgemm_dsyrk(NULL, WSGEMM_COL_MAJOR, WSGEMM_LOWER, WSGEMM_NO_TRANS, N, K, 3, a[is_pinned], N, beta, expected, LD) ==
+            WSGEMM_SUCCESS,
+        "on the CPU");
+  fake_fail(FAKE_ANY, nth, nth + length - 1, CUDA_ERROR_LAUNCH_FAILED);
+  const wsgemm_status status =
+      wsgemm_dsyrk(h, WSGEMM_COL_MAJOR, WSGEMM_LOWER, WSGEMM_NO_TRANS, N, K, 3, a[is_pinned], N, beta, to, LD);
+  const bool has_failed = fake.n_watched >= nth;
+  fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+  bool is_outside_kept = true;
+  for (int64_t j = 0; j < N; j++)
+    for (int64_t r = 0; r < LD; r++) is_outside_kept &= !(r == N || r < j) || isnan(to[r + j * LD]);
+  CHECK(is_outside_kept && ((status == WSGEMM_DEVICE_ERROR && beta != 0) ||
+                            (status == WSGEMM_SUCCESS && memcmp(to, expected, sizeof expected) == 0)),
+        "call %d fails (%d of them), pinned %d, beta %g: %s: %s", nth, length, is_pinned, beta, wsgemm_status_name(status),
+        wsgemm_last_error());
+  return has_failed;
+}
+
+CHILD_CASE(a_call_of_an_update_fails) {
+  (void)unused;
+  begin(2);
+  wsgemm_handle *h = handle_on(2);
+  for (int i = 0; i < 4; i++) check_each_failure(check_failing_update, h, &(update){i & 1, i & 2 ? -2 : 0});
 }
 
 /* C's own memory as what is added to it, and one matrix as both factors: it crosses the link once, and is read before C is written. */
@@ -660,6 +714,7 @@ static const struct check_case cases[] = {
     {"batches", batches},
     {"a_call_of_a_batch_fails", a_call_of_a_batch_fails},
     {"regions", regions},
+    {"a_call_of_an_update_fails", a_call_of_an_update_fails},
     {"shared_memory", shared_memory},
     {"what_stays_on_the_cpu", what_stays_on_the_cpu},
     {"pinned_limit", pinned_limit},

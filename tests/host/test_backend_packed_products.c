@@ -169,8 +169,7 @@ CHILD_CASE(gain) {
     const bool is_b = turn % 2;
     const wsgemm_layout layout = all_layouts[turn / 2 % 2];
     const wsgemm_type type = sliced_types[turn / 4];
-    const bool is_problems_a = is_b == (layout == WSGEMM_ROW_MAJOR);
-    const int64_t flat = type == WSGEMM_F32 ? 64 : is_problems_a ? 48 : 32, large = 8192, k = large / unit_of(type);
+    const int64_t flat = type == WSGEMM_F32 ? 64 : 112, large = 8192, k = large / unit_of(type);
     wsgemm_handle *h = forced(NULL);
     wsgemm_gemm_desc d = desc_of(type, layout, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, is_b ? flat : large, is_b ? large : flat, k);
     CHECK(!explained_with(h, &d, "gemm_f16x3_"), "slices are used without a packed operand");

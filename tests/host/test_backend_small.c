@@ -249,5 +249,32 @@ CHILD_CASE(choice) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {{"launches", launches}, {"memory", memory}, {"choice", choice}};
+/* Every size of a batch has a kernel, flat ones too, which have more tiles than any row of theirs has threads; also where a row is asked
+ * for that PEDANTIC rules out. */
+CHILD_CASE(every_size) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  for (int type = 0; type < 6; type++) {
+    int n_small = 0;
+    wsgemm_handle *h[8] = {NULL};
+    int n_handles = 1;
+    for (int r = 0; r < n_all_gpu_rows; r++)
+      if (gpu_rows[r].kind == WS_ROW_SMALL && (int)gpu_rows[r].type == type) h[n_handles++] = handle_of_row(&gpu_rows[r]);
+    for (int64_t m = 1; m <= MOST; m += 3)
+      for (int64_t n = 1; n <= MOST; n += 3)
+        for (int64_t k = 1; k <= MOST; k = 2 * k + 1) {
+          wsgemm_gemm_desc d = batch_desc((wsgemm_type)type, (int)((m + n + k) % 4), m, n, k, BATCH);
+          if (type_is_half((wsgemm_type)type) && (m + k / 2) % 2) d.math = WSGEMM_MATH_PEDANTIC;
+          char kernel[128];
+          CHECK(explained_text(h[(m / 3 + n / 3) % n_handles], &d, "kernel", kernel), "type %d: %lld x %lld x %lld", type,
+                (long long)m, (long long)n, (long long)k);
+          n_small += strstr(kernel, "small") != NULL;
+        }
+    CHECK(n_small > 500, "type %d: %d of them small", type, n_small);
+    for (int i = 1; i < n_handles; i++) wsgemm_destroy(h[i]);
+  }
+}
+
+static const struct check_case cases[] = {
+    {"launches", launches}, {"memory", memory}, {"choice", choice}, {"every_size", every_size}};
 CHECK_MAIN("backend_small", cases)

@@ -1,10 +1,10 @@
 """tools/fit_model.py and tools/row_times.py on made-up times: those of the models themselves, under terms that the search has to find."""
 
 import contextlib
-import ctypes
 import io
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -31,9 +31,7 @@ class Fit(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.code, cls.names = fit_model.compile_models(), fit_model.names_of_terms("h")
-        array = (ctypes.c_double * len(cls.names))()
-        cls.code.fit_terms(ctypes.c_int64(fit_model.TYPES["h"]), array)
-        cls.terms = list(array)
+        cls.terms = fit_model.terms_of(cls.code, "h")
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -62,13 +60,18 @@ class Fit(unittest.TestCase):
         self.assertTrue(1 < launch < 10)
         self.assertGreater(self.terms[[name for _, name, _ in self.names].index("vector_launch_us")], 1)
 
-    def test_terms_of_double_precision(self):
-        for letter in "dz":
+    def test_terms_of_rows_that_copy(self):
+        """The structures of the source, in the order that --write takes them to have."""
+        text = (fit_model.ROOT / "cuda/host/dmma_model.c").read_text()
+        structures = [found[1] for found in fit_model.STRUCTURE.finditer(text)]
+        self.assertEqual(len(structures), len(fit_model.STRUCTURES))
+        for (family, letter), structure in zip(fit_model.STRUCTURES, structures):
             names = [name for _, name, _ in fit_model.names_of_terms(letter)]
-            array = (ctypes.c_double * len(names))()
-            self.code.fit_terms(ctypes.c_int64(fit_model.TYPES[letter]), array)
-            terms = dict(zip(names, array))
-            self.assertTrue(1 < terms["launch_us"] < 10 and 1e5 < terms["mma_per_us"] < 3e5 and 0 < terms["cluster_places"] <= 1, letter)
+            terms = dict(zip(names, fit_model.terms_of(self.code, letter, family)))
+            written = {name: float(value) for name, value in re.findall(r"\.(\w+) = ([\d.e+]+),", structure)}
+            self.assertEqual({name: terms[name] for name in written}, written, (family, letter))
+            most = 3e5 if family == "dmma" else 1e6
+            self.assertTrue(1 < terms["launch_us"] < 10 and 1e5 < terms["mma_per_us"] < most and 0 < terms["cluster_places"] <= 1, letter)
 
     def test_search_finds_what_the_times_are_made_of(self):
         wanted = list(self.terms)

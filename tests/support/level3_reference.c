@@ -161,6 +161,7 @@ static void whole_sums(const struct level3_sums *s, double *re, double *im) {
       for (int64_t l = 0; l < s->k; l++) {
         const double x_re = x->re[i * x->cols + l], x_im = x->im[i * x->cols + l];
         const double *y_re = y->re + l * y->cols, *y_im = y->im + l * y->cols;
+        if (x_re == 0 && x_im == 0) continue; /* the other triangle */
         for (int64_t j = 0; j < s->n; j++) row_re[j] += x_re * y_re[j];
         for (int64_t j = 0; x->is_complex && j < s->n; j++) row_re[j] -= x_im * y_im[j];
         for (int64_t j = 0; x->is_complex && j < s->n; j++) row_im[j] += x_re * y_im[j] + x_im * y_re[j];

@@ -27,9 +27,8 @@ void product_free(struct product *product) {
   *product = (struct product){0};
 }
 
-void product_extend(struct product *p, const struct values *a, const struct values *b, int64_t k) {
-  REQUIRE(k >= p->k && a->rows >= p->m && a->cols >= k && b->rows >= k && b->cols >= p->n, "reference up to k = %lld",
-          (long long)k);
+/* Of a whole in 113 bits, term by term: any doubles. */
+static void extend_wide(struct product *p, const struct values *a, const struct values *b, int64_t k) {
   for (int64_t i = 0; i < p->m; i++)
     for (int64_t l = p->k; l < k; l++) {
       const double a_re = a->re[i * a->cols + l], a_im = a->im[i * a->cols + l];
@@ -44,44 +43,115 @@ void product_extend(struct product *p, const struct values *a, const struct valu
         p->magnitude[at] += (wide)((fabs(a_re) + fabs(a_im)) * (fabs(b_re) + fabs(b_im)));
       }
     }
+}
+
+/* A row of sums, each a double and what it has lost (Ogita, Rump, Oishi 2005, "Accurate sum and dot product": off by (k/2^53)^2 of
+ * the magnitude at most, and for small whole numbers not at all): a tenth of the time of 113 bits, which the processor does not have. */
+struct row {
+  double *sum, *lost;
+};
+
+/* The upper 26 bits; the others are what is left of x. */
+static inline double upper_half(double x) {
+  const double t = 134217729.0 * x;
+  return t - (t - x);
+}
+
+static inline void add_term(struct row row, int64_t j, double term, double lost_of_term) {
+  const double before = row.sum[j], sum = before + term, added = sum - before;
+  row.sum[j] = sum;
+  row.lost[j] += (before - (sum - added)) + (term - added) + lost_of_term;
+}
+
+/* A term and its rounding error, of halves whose products are exact (Dekker 1971). */
+static void add_products(struct row row, double a, const double *b, const double *b_upper, int64_t n) {
+  const double a_upper = upper_half(a), a_lower = a - a_upper;
+  for (int64_t j = 0; j < n; j++) {
+    const double term = a * b[j], b_lower = b[j] - b_upper[j];
+    const double lost = ((a_upper * b_upper[j] - term) + a_upper * b_lower + a_lower * b_upper[j]) + a_lower * b_lower;
+    add_term(row, j, term, lost);
+  }
+}
+
+static void extend_doubles(struct product *p, const struct values *a, const struct values *b, int64_t k) {
+  const int64_t n = p->n, n_terms = k - p->k;
+  double *upper = malloc((size_t)(2 * n_terms * n + 1) * sizeof *upper), *rows = malloc((size_t)(6 * n + 1) * sizeof *rows);
+  REQUIRE(upper && rows, "memory for the halves of %lld x %lld", (long long)n_terms, (long long)n);
+  double *upper_im = upper + n_terms * n;
+  for (int64_t l = 0; l < n_terms; l++)
+    for (int64_t j = 0; j < n; j++) {
+      upper[l * n + j] = upper_half(b->re[(p->k + l) * b->cols + j]);
+      upper_im[l * n + j] = upper_half(b->im[(p->k + l) * b->cols + j]);
+    }
+  const struct row re = {rows, rows + n}, im = {rows + 2 * n, rows + 3 * n}, magnitude = {rows + 4 * n, rows + 5 * n};
+  for (int64_t i = 0; i < p->m; i++) {
+    memset(rows, 0, (size_t)(6 * n) * sizeof *rows);
+    for (int64_t l = 0; l < n_terms; l++) {
+      const double a_re = a->re[i * a->cols + p->k + l], a_im = a->im[i * a->cols + p->k + l], a_abs = fabs(a_re) + fabs(a_im);
+      const double *b_re = b->re + (p->k + l) * b->cols, *b_im = b->im + (p->k + l) * b->cols;
+      add_products(re, a_re, b_re, upper + l * n, n);
+      if (a->is_complex) {
+        add_products(re, -a_im, b_im, upper_im + l * n, n);
+        add_products(im, a_re, b_im, upper_im + l * n, n);
+        add_products(im, a_im, b_re, upper + l * n, n);
+      }
+      for (int64_t j = 0; j < n; j++) add_term(magnitude, j, a_abs * (fabs(b_re[j]) + fabs(b_im[j])), 0);
+    }
+    for (int64_t j = 0; j < n; j++) {
+      p->re[i * n + j] += (wide)re.sum[j] + re.lost[j];
+      p->im[i * n + j] += (wide)im.sum[j] + im.lost[j];
+      p->magnitude[i * n + j] += (wide)magnitude.sum[j] + magnitude.lost[j];
+    }
+  }
+  free(upper);
+  free(rows);
+}
+
+/* No term, half or error of a term of such numbers overflows or is below the normal range. */
+static bool is_moderate(double x) { return x == 0 || (fabs(x) > 0x1p-440 && fabs(x) < 0x1p440); }
+
+static bool are_moderate(const struct values *x, int64_t row, int64_t end_row, int64_t col, int64_t end_col) {
+  for (int64_t i = row; i < end_row; i++)
+    for (int64_t j = col; j < end_col; j++)
+      if (!is_moderate(x->re[i * x->cols + j]) || !is_moderate(x->im[i * x->cols + j])) return false;
+  return true;
+}
+
+void product_extend(struct product *p, const struct values *a, const struct values *b, int64_t k) {
+  REQUIRE(k >= p->k && a->rows >= p->m && a->cols >= k && b->rows >= k && b->cols >= p->n, "reference up to k = %lld",
+          (long long)k);
+  const bool is_plain = are_moderate(a, 0, p->m, p->k, k) && are_moderate(b, p->k, k, 0, p->n);
+  (is_plain ? extend_doubles : extend_wide)(p, a, b, k);
   p->k = k;
 }
 
-void product_whole(struct product *product, const struct values *a, const struct values *b, int64_t k) {
-  int64_t *sum_re = malloc((size_t)product->n * sizeof *sum_re), *sum_im = malloc((size_t)product->n * sizeof *sum_im);
-  int32_t *b_re = malloc((size_t)(k * product->n + 1) * sizeof *b_re),
-          *b_im = malloc((size_t)(k * product->n + 1) * sizeof *b_im);
-  REQUIRE(sum_re && sum_im && b_re && b_im, "memory");
-  for (int64_t l = 0; l < k; l++)
-    for (int64_t j = 0; j < product->n; j++) {
-      b_re[l * product->n + j] = (int32_t)b->re[l * b->cols + j];
-      b_im[l * product->n + j] = (int32_t)b->im[l * b->cols + j];
-    }
-  for (int64_t i = 0; i < product->m; i++) {
-    memset(sum_re, 0, (size_t)product->n * sizeof *sum_re);
-    memset(sum_im, 0, (size_t)product->n * sizeof *sum_im);
+static void add_whole(double *sum, double a, const double *b, int64_t n) {
+  for (int64_t j = 0; j < n; j++) sum[j] += a * b[j];
+}
+
+void product_whole(struct product *p, const struct values *a, const struct values *b, int64_t k) {
+  const int64_t n = p->n;
+  double *re = malloc((size_t)(2 * n + 1) * sizeof *re), *im = re + n;
+  REQUIRE(re, "memory");
+  for (int64_t i = 0; i < p->m; i++) {
+    memset(re, 0, (size_t)(2 * n) * sizeof *re);
     for (int64_t l = 0; l < k; l++) {
-      const int32_t a_re = (int32_t)a->re[i * a->cols + l], a_im = (int32_t)a->im[i * a->cols + l];
-      const int32_t *x = b_re + l * product->n, *y = b_im + l * product->n;
-      for (int64_t j = 0; j < product->n; j++) {
-        sum_re[j] += a_re * x[j] - a_im * y[j];
-        sum_im[j] += a_re * y[j] + a_im * x[j];
-      }
+      const double a_re = a->re[i * a->cols + l], a_im = a->im[i * a->cols + l];
+      const double *b_re = b->re + l * b->cols, *b_im = b->im + l * b->cols;
+      add_whole(re, a_re, b_re, n);
+      if (!a->is_complex) continue;
+      add_whole(re, -a_im, b_im, n);
+      add_whole(im, a_re, b_im, n);
+      add_whole(im, a_im, b_re, n);
     }
-    for (int64_t j = 0; j < product->n; j++) {
-      product->re[i * product->n + j] = (wide)sum_re[j];
-      product->im[i * product->n + j] = (wide)sum_im[j];
-    }
+    for (int64_t j = 0; j < n; j++) p->re[i * n + j] = re[j], p->im[i * n + j] = im[j];
   }
-  product->k = k;
-  free(sum_re);
-  free(sum_im);
-  free(b_re);
-  free(b_im);
+  p->k = k;
+  free(re);
 }
 
 struct element {
-  wide re, im;    /* exact but for 113-bit rounding */
+  wide re, im;    /* exact but for 2^-80 of the magnitude, or less */
   wide magnitude; /* |alpha| |A| |B| + |beta| |C| */
 };
 

@@ -1,5 +1,5 @@
-/* reference.h - what C should be: the plain product in 113-bit arithmetic, and the promised bound
- * per component.
+/* reference.h - what C should be: the plain product in twice the bits of a double or 113, and the
+ * promised bound per component.
  *
  * A `product` holds op(A) op(B) and |op(A)| |op(B)| for the first k columns of op(A); it grows with
  * k, so that one product serves all k, and its upper left corners serve all m and n. For complex
@@ -30,7 +30,7 @@ void product_free(struct product *product);
  * rows and n columns. */
 void product_extend(struct product *product, const struct values *a, const struct values *b, int64_t k);
 
-/* The whole product for values that are small whole numbers, summed in int64_t: fast, for large
+/* The whole product for values that are small whole numbers, summed in doubles, which hold them: fast, for large
  * shapes; leaves the magnitude out, so only reference_judge_exact can use it. */
 void product_whole(struct product *product, const struct values *a, const struct values *b, int64_t k);
 

@@ -17,7 +17,14 @@ static int64_t shapes[][3] = {{0, 0, 700},     {333, 250, 97},  {64, 64, 3000}, 
                               {20, 1000, 150}, {120, 120, 120}, {1, 3000, 300}, {3000, 1, 300}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static void find_packed(void) { shapes[0][0] = shapes[0][1] = packed_n(NULL, WSGEMM_F32, 300, shapes[0][2]) + 9; }
+static void find_packed(void) {
+  int64_t n = 0;
+  for (int type = 0; type < N_TYPES; type++) {
+    const int64_t of_type = packed_n(NULL, (wsgemm_type)type, 300, shapes[0][2]) + 9;
+    if (of_type > n) n = of_type;
+  }
+  shapes[0][0] = n > 300 ? n : 300, shapes[0][1] = n;
+}
 
 static wsgemm_handle *handle_with(int n_threads, wsgemm_policy policy, int coarse_factor) {
   wsgemm_handle *handle = NULL;
@@ -28,11 +35,21 @@ static wsgemm_handle *handle_with(int n_threads, wsgemm_policy policy, int coars
   return handle;
 }
 
+static unsigned long long digest_of_stored(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d) {
+  CHECK(wsgemm_gemm(handle, d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return matrix_digest(&stage->stored[2]);
+}
+
 static unsigned long long digest_of(struct stage *stage, wsgemm_handle *handle, wsgemm_gemm_desc *d,
                                     const struct layout_of_case *where) {
   case_store(stage, d, where);
-  CHECK(wsgemm_gemm(handle, d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  return matrix_digest(&stage->stored[2]);
+  return digest_of_stored(stage, handle, d);
+}
+
+/* The same call once more, on C as it was. */
+static unsigned long long digest_again(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d) {
+  matrix_store(&stage->stored[2], &stage->c, WSGEMM_NO_TRANS);
+  return digest_of_stored(stage, handle, d);
 }
 
 static wsgemm_gemm_desc desc_of(wsgemm_type type, int shape, int turn) {
@@ -62,9 +79,8 @@ static void settings(void) {
             if (check_random_in(&rng, 1, 8 * check_scale()) != 1 && !(n_threads == 3 && p == 3 && c == 2)) continue;
             wsgemm_handle *handle = handle_with(n_threads, policies[p], coarse_factors[c]);
             char text[DESCRIPTION_BYTES];
-            CHECK(digest_of(&stage, handle, &d, &where) == expected,
-                  "%s: bits change with %d threads, policy %d, COARSE_FACTOR %d", gemm_describe(&d, text), n_threads,
-                  (int)policies[p], coarse_factors[c]);
+            CHECK(digest_again(&stage, handle, &d) == expected, "%s: bits change with %d threads, policy %d, COARSE_FACTOR %d",
+                  gemm_describe(&d, text), n_threads, (int)policies[p], coarse_factors[c]);
             wsgemm_destroy(handle);
           }
       stage_free(&stage);
@@ -99,7 +115,7 @@ static void repeated_runs(void) {
     wsgemm_handle *handle = handle_with(5, WSGEMM_POLICY_STEAL, 1);
     const unsigned long long expected = digest_of(&stage, handle, &d, &where);
     for (int run = 0; run < 100 / check_scale() + 3; run++)
-      CHECK(digest_of(&stage, handle, &d, &where) == expected, "type %c: run %d gives other bits", type_letter((wsgemm_type)type),
+      CHECK(digest_again(&stage, handle, &d) == expected, "type %c: run %d gives other bits", type_letter((wsgemm_type)type),
             run);
     wsgemm_destroy(handle);
     stage_free(&stage);

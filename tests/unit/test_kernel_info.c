@@ -117,12 +117,26 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
    #t[0],                                                                                     \
    bm,                                                                                        \
    bn,                                                                                        \
-   32,                                                                                        \
+   #t[0] == 'c' ? 16 : 32,                                                                    \
    1,                                                                                         \
    stages,                                                                                    \
    256 + 128 * (k_groups) * (bm) / 64,                                                        \
    "k" #cluster,                                                                              \
    false,                                                                                     \
+   false},
+#define WS_CUDA_TF32W_STAYS(t, slices, bm, bn, stages, places, blocks, rate) \
+  {"cuda",                                                                   \
+   "tf32w" #slices,                                                          \
+   #t "gemm_tf32w" #slices "_" #bm "x" #bn "_g1_k1_stays",                   \
+   #t[0],                                                                    \
+   bm,                                                                       \
+   bn,                                                                       \
+   32,                                                                       \
+   1,                                                                        \
+   stages,                                                                   \
+   256 + 2 * (bm),                                                           \
+   "k1",                                                                     \
+   false,                                                                    \
    false},
 static const struct line lines[] = {
 #include "../../cuda/rows/dmma.def"

@@ -202,10 +202,40 @@ static void long_sums(void) { for_all_types(16, long_k); }
 static void scalars(void) { for_all_types(17, every_scalar); }
 static void math_modes(void) { for_all_types(18, math_modes_of); }
 
+/* The reference itself: sums in pairs of doubles beside sums in the widest type, term by term. */
+static void reference(void) {
+  enum { M = 3, N = 5, K = 700 };
+  rng = check_random_from(113);
+  for (int fill = FILL_UNIFORM; fill <= FILL_SPREAD; fill++) {
+    struct values a = values_new(WSGEMM_C64, M, K, (enum fill)fill, &rng),
+                  b = values_new(WSGEMM_C64, K, N, (enum fill)fill, &rng);
+    struct product p = product_new(M, N);
+    product_extend(&p, &a, &b, K / 3), product_extend(&p, &a, &b, K);
+    for (int64_t i = 0; i < M; i++)
+      for (int64_t j = 0; j < N; j++) {
+        wide re = 0, im = 0, magnitude = 0;
+        for (int64_t l = 0; l < K; l++) {
+          const wide x = a.re[i * K + l], y = a.im[i * K + l], u = b.re[l * N + j], v = b.im[l * N + j];
+          re += x * u - y * v, im += x * v + y * u;
+          magnitude += ((x < 0 ? -x : x) + (y < 0 ? -y : y)) * ((u < 0 ? -u : u) + (v < 0 ? -v : v));
+        }
+        const int64_t at = i * N + j;
+        const double off_re = fabs((double)(p.re[at] - re)), off_im = fabs((double)(p.im[at] - im));
+        CHECK(off_re <= 0x1p-80 * (double)magnitude && off_im <= 0x1p-80 * (double)magnitude, "off by %g and %g of %g", off_re,
+              off_im, (double)magnitude);
+        CHECK(fabs((double)(p.magnitude[at] - magnitude)) <= 0x1p-50 * (double)magnitude, "magnitude %g, not %g",
+              (double)p.magnitude[at], (double)magnitude);
+      }
+    product_free(&p);
+    values_free(&a), values_free(&b);
+  }
+}
+
 static void near_largest(void) { for_all_types(112, near_largest_of); }
 static void below_range(void) { for_all_types(111, below_range_of); }
 
-static const struct check_case cases[] = {{"single_real", single_real},
+static const struct check_case cases[] = {{"reference", reference},
+                                          {"single_real", single_real},
                                           {"double_real", double_real},
                                           {"single_complex", single_complex},
                                           {"double_complex", double_complex},

@@ -24,7 +24,8 @@ struct call {
   wsgemm_type type;
   int64_t m, n, k;
   int n_threads;
-  bool is_first, has_memory, has_epilogue;
+  bool is_first, has_memory, has_epilogue, is_invariant, is_checked;
+  int64_t batch_count; /* 0: one product */
 };
 
 static char operands[3][MOST * MOST * 16], bias[MOST * 8];
@@ -39,10 +40,28 @@ static void *make_call(void *argument) {
     d.epilogue = WSGEMM_EPILOGUE_GELU_ERF, d.type_bias = call->type, d.bias = bias;
     d.residual = d.c, d.ld_residual = d.ldc;
   }
+  if (call->batch_count) d.batch_count = call->batch_count, d.stride_c = call->m * call->n;
   wsgemm_create(&h);
   wsgemm_set_num_threads(h, call->n_threads);
+  wsgemm_set_invariant(h, call->is_invariant), wsgemm_set_check(h, call->is_checked);
   if (!call->has_memory) setrlimit(RLIMIT_AS, &none);
   return (void *)(intptr_t)wsgemm_gemm(h, &d);
+}
+
+/* Ragged groups of as many rows as there are columns in one of them. */
+static void *make_groups(void *argument) {
+  const struct call *call = argument;
+  wsgemm_grouped_desc d = WSGEMM_GROUPED_DESC_INIT;
+  wsgemm_handle *h = NULL;
+  int64_t ends[] = {call->m / 4, call->m / 4, call->m};
+  d.type_a = d.type_b = d.type_c = call->type;
+  d.type_scalar = call->type == WSGEMM_F16 || call->type == WSGEMM_BF16 ? WSGEMM_F32 : call->type;
+  d.ragged = WSGEMM_RAGGED_M, d.group_count = sizeof ends / sizeof ends[0], d.offsets = ends;
+  d.transb = WSGEMM_TRANS, d.m = call->m, d.n = call->n, d.k = call->k;
+  d.a = operands[0], d.lda = call->m, d.b = operands[1], d.ldb = call->n, d.c = operands[2], d.ldc = call->m;
+  wsgemm_create(&h);
+  wsgemm_set_num_threads(h, call->n_threads);
+  return (void *)(intptr_t)wsgemm_gemm_grouped(h, &d);
 }
 
 static void *tune(void *file) {
@@ -73,11 +92,17 @@ static bool has_amx(void) {
   return wsgemm_machine(text, sizeof text) > 0 && strstr(text, "amx");
 }
 
+static size_t bytes_for(const struct call *call) {
+  return call->type == WSGEMM_BF16 && has_amx() ? PROMISED_BYTES_BESIDE_AMX : PROMISED_BYTES;
+}
+
 static void call_child(void *argument) {
   const struct call *call = argument;
   if (!call->is_first) CHECK(wsgemm_default_num_threads() > 0, "threads");
-  on_stack_of(call->type == WSGEMM_BF16 && has_amx() ? PROMISED_BYTES_BESIDE_AMX : PROMISED_BYTES, make_call, argument);
+  on_stack_of(bytes_for(call), make_call, argument);
 }
+
+static void groups_child(void *argument) { on_stack_of(bytes_for(argument), make_groups, argument); }
 
 static void tune_child(void *file) {
   setenv("WSGEMM_TUNE", file, 1);
@@ -94,9 +119,10 @@ static bool is_measurable(void) {
 static void try_in_child(const struct call *given, void (*body)(void *call)) {
   char what[128];
   struct call call = *given;
-  snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld, %d threads%s%s%s", type_letter(call.type), (long long)call.m,
+  snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld, %d threads%s%s%s%s%s", type_letter(call.type), (long long)call.m,
            (long long)call.n, (long long)call.k, call.n_threads, call.is_first ? ", first call" : "",
-           call.has_epilogue ? ", epilogue" : "", call.has_memory ? "" : ", no memory");
+           call.has_epilogue ? ", epilogue" : "", call.has_memory ? "" : ", no memory", call.is_invariant ? ", invariant" : "",
+           call.batch_count ? ", batch" : "");
   check_in_child(what, body, &call);
 }
 static void try_call(const struct call *given) { try_in_child(given, call_child); }
@@ -119,6 +145,30 @@ static void epilogues(void) {
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
       if (!type_is_complex((wsgemm_type)type))
         try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 4, false, true, true});
+}
+
+/* Batches, invariant mode, checks. */
+static void modes(void) {
+  if (!is_measurable()) return;
+  for (int type = 0; type < N_TYPES; type++)
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+      struct call call = {(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], s % 2 ? 4 : 1, .has_memory = true};
+      call.is_checked = true;
+      try_call(&call);
+      call.is_invariant = true;
+      try_call(&call);
+      call.is_invariant = call.is_checked = false;
+      call.batch_count = MOST * MOST / (call.m * call.n); /* as many as C has room for */
+      try_call(&call);
+    }
+}
+
+static void groups(void) {
+  if (!is_measurable()) return;
+  for (int type = 0; type < N_TYPES; type++)
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+      try_in_child(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], s % 2 ? 4 : 1, .has_memory = true},
+                   groups_child);
 }
 
 static void without_memory(void) {
@@ -203,6 +253,7 @@ static void level3(void) {
       }
 }
 
-static const struct check_case cases[] = {{"products", products}, {"epilogues", epilogues}, {"without_memory", without_memory},
-                                          {"tuning", tuning},     {"workers", workers},     {"level3", level3}};
+static const struct check_case cases[] = {
+    {"products", products}, {"epilogues", epilogues}, {"modes", modes},  {"groups", groups}, {"without_memory", without_memory},
+    {"tuning", tuning},     {"workers", workers},     {"level3", level3}};
 CHECK_MAIN("stack", cases)

@@ -102,7 +102,7 @@ static void registry(void) {
   for (int i = 0; i < n_rows; i++) {
     const char *name = wsgemm_kernel_name(i);
     REQUIRE(name, "row %d has no name", i);
-    CHECK(strchr("sdczhb", name[0]) && strncmp(name + 1, "gemm_", 5) == 0 && isdigit((unsigned char)name[strlen(name) - 1]), "%s",
+    CHECK(strchr("sdczhb", name[0]) && strncmp(name + 1, "gemm_", 5) == 0 && isalnum((unsigned char)name[strlen(name) - 1]), "%s",
           name);
     for (int j = 0; j < i; j++) CHECK(strcmp(name, wsgemm_kernel_name(j)) != 0, "two rows are called %s", name);
     wsgemm_kernel_info info = {.struct_bytes = sizeof info};

@@ -9,7 +9,7 @@ export LC_ALL
 
 commands=$("$wsgemm" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 options_of() { echo "$("$wsgemm" help "$1" | grep -o -e '--[a-z][a-z-]*' | sort -u)" --help | tr '\n' ' ' | sed 's/^ *//; s/ *$//'; }
-words_of() { "$wsgemm" help "$1" | sed -n '1s/^Usage: wsgemm [a-z]* \([a-z]*|[a-z|]*\) .*/\1/p' | tr '|' ' '; } # tune show|export|...
+words_of() { "$wsgemm" help "$1" | sed -n '1s/^Usage: wsgemm [a-z]* \([a-z]*|[a-z|]*\).*/\1/p' | tr '|' ' '; } # tune show|export|...
 summary_of() { "$wsgemm" help | sed -n "s/^  $1  *//p"; }
 list() { printf '%s ' $1 | sed 's/ *$//'; } # in one line
 

@@ -1,4 +1,4 @@
-"""wsgemm for JAX: products that jax.jit, vmap and grad take as JAX's own, on CPUs and on NVIDIA GPUs.
+"""wsgemm for JAX: products that jit, vmap and grad take as JAX's own, on CPUs and NVIDIA GPUs.
 
 >>> import jax, jax.numpy as jnp
 >>> import wsgemm.jax

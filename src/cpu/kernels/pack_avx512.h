@@ -46,7 +46,7 @@ static __attribute__((noinline)) int64_t transpose_4_rows(int64_t k, const char 
     __m512i v[4];
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) v[r] = _mm512_loadu_si512(in + r * ld_bytes + p * 4);
-    store_rows_4(v, 4, 16, out + p * out_bytes, out_bytes);
+    store_rows_4(v, 4, 16, out + p * out_bytes, out_bytes, NULL, NULL);
   }
   return p;
 }
@@ -222,7 +222,7 @@ static __attribute__((noinline)) int64_t transpose_4_rows_8(int64_t k, const cha
     __m512i v[4];
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) v[r] = _mm512_loadu_si512(in + r * ld_bytes + p * 8);
-    store_rows_8(v, 4, 8, out + p * out_bytes, out_bytes);
+    store_rows_8(v, 4, 8, out + p * out_bytes, out_bytes, NULL, NULL);
   }
   return p;
 }

@@ -32,11 +32,6 @@ enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
 typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
                        const ws_scale *scale, int64_t m);
 
-/* The same tile written by rows: element (i, j) of C is at c + j + i * ldc. old: C's elements as they were, column j at
- * old + j * vectors * vl; not read if scale->beta_zero. */
-typedef void ws_by_rows_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                           const ws_scale *scale, int64_t m, const void *old);
-
 /* The tile m = mr, n = nr over two packed panels. `next`: k / 4 cache lines from here on are asked
  * for on the way; they are needed soon (the next panel of B: it comes from L3, and the processor
  * does not see it coming). */
@@ -155,8 +150,9 @@ typedef struct ws_ukr_set {
   /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl]. WS_A_FAR: of the tall ones of 3 and 4
    * vectors alone, else NULL */
   ws_ukr_fn *tile[WS_N_FORMS][WS_MV_MAX][WS_NR_MAX];
-  /* [WS_B_ROWS or WS_B_COLS][vectors - 1][n - 1]; NULL: an instruction set without them */
-  ws_by_rows_fn *by_rows[2][WS_MV_MAX][WS_NR_MAX];
+  /* The same tiles written by rows: element (i, j) of C is at c + j + i * ldc. [WS_B_ROWS or WS_B_COLS][vectors - 1][n - 1]; NULL: an
+   * instruction set without them */
+  ws_ukr_fn *by_rows[2][WS_MV_MAX][WS_NR_MAX];
   ws_half_fn *half[2][2];          /* [WS_B_ROWS or WS_B_COLS][WS_HALF_...] */
   ws_solve_fn *solve[2][2];        /* [direction][vectors - 1] */
   ws_substitute_fn *substitute[2]; /* [vectors - 1] */

@@ -45,7 +45,7 @@
 #define WS_NR_4 3
 #define WS_PACK pack_avx512_8
 #define WS_TRANSPOSE transpose_avx512_8
-#define WS_STORE_ROWS store_rows_8
+#define WS_STORE_ROWS store_rows_4x2
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T z
@@ -58,7 +58,7 @@
 #define WS_NR_4 3
 #define WS_PACK pack_avx512_16
 #define WS_TRANSPOSE transpose_avx512_16
-#define WS_STORE_ROWS store_rows_16
+#define WS_STORE_ROWS store_rows_8x2
 #include "cpu/kernels/ukr_type.h"
 
 #include "cpu/kernels/convert.h"

@@ -69,36 +69,43 @@ WS_INLINE WS_V WS_NAME(times)(const R *scalar, bool real, WS_V v, WS_M mask, con
   return masked ? WS_OP(mul_m)(re, v, mask) : WS_OP(mul)(re, v);
 }
 
-/* alpha * acc + beta * c for one vector of one column. Multiplying by one is left out: it takes
- * time and changes nothing. */
-WS_INLINE WS_V WS_NAME(result)(const R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
-  const R *alpha = scale->alpha.WS_L, *beta = scale->beta.WS_L;
+/* The sums of one vector of one column. */
+WS_INLINE WS_V WS_NAME(combined)(WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask) {
 #if WS_UNIT == 1
-  WS_V r = acc_re;
-  (void)acc_im;
+  (void)acc_im, (void)scale, (void)mask;
+  return acc_re;
 #else
   /* acc_re = (ar br, ai br), acc_im = (ar bi, ai bi). Conjugating b turns bi; conj(a) b = conj(a
    * conj(b)). */
   if (scale->conj_a != scale->conj_b) acc_im = WS_OP(xor)(acc_im, WS_OP(sign)());
   WS_V r = WS_OP(fmaddsub_m)(WS_OP(set1)(1), acc_re, WS_OP(swap)(acc_im), mask);
   if (scale->conj_a) r = WS_OP(xor)(r, WS_OP(sign_im)());
-#endif
-  if (!scale->beta_zero) {
-    WS_V old = masked ? WS_OP(load_a)(c, mask) : WS_OP(load)(c);
-    if (!scale->beta_one) old = WS_NAME(times)(beta, scale->beta_real, old, mask, masked);
-#if WS_UNIT == 1
-    if (!scale->alpha_one)
-      r = masked ? WS_OP(fma_m)(WS_OP(set1)(alpha[0]), r, old, mask) : WS_OP(fma)(WS_OP(set1)(alpha[0]), r, old);
-    else
-      r = masked ? WS_OP(add_m)(r, old, mask) : WS_OP(add)(r, old);
-#else
-    if (!scale->alpha_one) r = WS_NAME(times)(alpha, scale->alpha_real, r, mask, masked);
-    r = WS_OP(add_m)(r, old, mask);
-#endif
-  } else if (!scale->alpha_one) {
-    r = WS_NAME(times)(alpha, scale->alpha_real, r, mask, masked);
-  }
   return r;
+#endif
+}
+
+/* alpha * sums. Multiplying by one is left out, here and below: it takes time and changes nothing. */
+WS_INLINE WS_V WS_NAME(scaled)(WS_V sums, const ws_scale *scale, WS_M mask, const bool masked) {
+  return scale->alpha_one ? sums : WS_NAME(times)(scale->alpha.WS_L, scale->alpha_real, sums, mask, masked);
+}
+
+/* alpha * sums + beta * old, element by element: of a column or of a row. */
+WS_INLINE WS_V WS_NAME(added)(WS_V sums, WS_V old, const ws_scale *scale, WS_M mask, const bool masked) {
+  if (!scale->beta_one) old = WS_NAME(times)(scale->beta.WS_L, scale->beta_real, old, mask, masked);
+#if WS_UNIT == 1
+  const WS_V alpha = WS_OP(set1)(scale->alpha.WS_L[0]);
+  if (!scale->alpha_one) return masked ? WS_OP(fma_m)(alpha, sums, old, mask) : WS_OP(fma)(alpha, sums, old);
+  return masked ? WS_OP(add_m)(sums, old, mask) : WS_OP(add)(sums, old);
+#else
+  return WS_OP(add_m)(WS_NAME(scaled)(sums, scale, mask, masked), old, mask);
+#endif
+}
+
+/* alpha * sums + beta * c for one vector of one column. */
+WS_INLINE WS_V WS_NAME(result)(const R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
+  const WS_V sums = WS_NAME(combined)(acc_re, acc_im, scale, mask);
+  if (scale->beta_zero) return WS_NAME(scaled)(sums, scale, mask, masked);
+  return WS_NAME(added)(sums, masked ? WS_OP(load_a)(c, mask) : WS_OP(load)(c), scale, mask, masked);
 }
 
 WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
@@ -162,10 +169,21 @@ WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, in
 }
 
 #ifdef WS_STORE_ROWS
-/* Any tile, written by rows: each vector's columns are transposed in registers. */
+/* What is stored of a row's first n reals, where C is added to: with as few cases as can be, for the code's size, as
+ * multiplying by one changes nothing. Of complex sums alpha is done with. */
+WS_INLINE __m512i WS_NAME(row_added)(__m512i sums, __m512i old, const int n, const ws_scale *scale) {
+  const WS_M mask = WS_OP(mask)(n);
+  const WS_V addend = WS_NAME(times)(scale->beta.WS_L, scale->beta_real, (WS_V)old, mask, true);
+#if WS_UNIT == 1
+  return (__m512i)WS_OP(fma_m)(WS_OP(set1)(scale->alpha.WS_L[0]), (WS_V)sums, addend, mask);
+#else
+  return (__m512i)WS_OP(add_m)((WS_V)sums, addend, mask);
+#endif
+}
+
+/* Any tile, written by rows: each vector's columns are transposed in registers. What C held is added to them as rows. */
 WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
-                                     const ws_scale *scale, int64_t m_reals, const R *old, const int mv, const int nrr,
-                                     const int form) {
+                                     const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
   WS_NAME(tile_sums)(acc, k, a, a_ld, b, b_ld, mask, mv, nrr, form);
@@ -173,13 +191,19 @@ WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const 
 #pragma GCC unroll 4
   for (int i = 0; i < mv; i++) {
     const bool last = i == mv - 1;
+    const WS_M lanes = last ? mask : WS_OP(mask)(WS_VL);
+    const int64_t n_rows = last ? m_reals / WS_UNIT - i * (WS_VL / WS_UNIT) : WS_VL / WS_UNIT, step = ldc * (int64_t)sizeof(R);
+    char *const rows = (char *)(c + i * (WS_VL / WS_UNIT) * ldc);
     WS_V column[WS_NR_MAX];
 #pragma GCC unroll 12
-    for (int j = 0; j < nrr; j += WS_UNIT)
-      column[j / WS_UNIT] = WS_NAME(result)(old + (j / WS_UNIT * mv + i) * WS_VL, acc[i][j], acc[i][j + WS_UNIT - 1], &s,
-                                            last ? mask : WS_OP(mask)(WS_VL), last);
-    WS_STORE_ROWS((const __m512i *)column, nrr / WS_UNIT, last ? m_reals / WS_UNIT - i * (WS_VL / WS_UNIT) : WS_VL / WS_UNIT,
-                  (char *)(c + i * (WS_VL / WS_UNIT) * ldc), ldc * (int64_t)sizeof(R));
+    for (int j = 0; j < nrr; j += WS_UNIT) {
+      const WS_V sums = WS_NAME(combined)(acc[i][j], acc[i][j + WS_UNIT - 1], &s, lanes);
+      column[j / WS_UNIT] = s.beta_zero || WS_UNIT == 2 ? WS_NAME(scaled)(sums, &s, lanes, last) : sums;
+    }
+    if (s.beta_zero)
+      WS_STORE_ROWS((const __m512i *)column, nrr / WS_UNIT, n_rows, rows, step, NULL, NULL);
+    else
+      WS_STORE_ROWS((const __m512i *)column, nrr / WS_UNIT, n_rows, rows, step, WS_NAME(row_added), &s);
   }
 }
 #endif

@@ -12,9 +12,9 @@
 #ifdef WS_STORE_ROWS
 #define WS_TILE_BY_ROWS(name, mv, form)                                                                                  \
   static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc, \
-                              const ws_scale *scale, int64_t m, const void *old) {                                       \
+                              const ws_scale *scale, int64_t m) {                                                        \
     WS_NAME(edge_by_rows)                                                                                                \
-    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, old, mv, WS_N * WS_UNIT, form);      \
+    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, mv, WS_N * WS_UNIT, form);           \
   }
 #else
 #define WS_TILE_BY_ROWS(name, mv, form)
