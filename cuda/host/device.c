@@ -339,7 +339,7 @@ static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
                                                      "nn",    "nt",  "tn",      "tt",    "bare"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
-  snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
+  snprintf(name, sizeof name, "%s_%s", row->entry ? row->entry : row->name, suffixes[entry]);
   ws_device_kernel *found = &r->kernel[row_idx][entry];
   CUkernel kernel;
   CUfunction function;

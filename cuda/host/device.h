@@ -38,6 +38,7 @@ enum { WS_LEAST_CC = 80, WS_BY_MAP_CC = 90 };
 
 typedef struct ws_cuda_row {
   const char *name;   /* made from the row's values: "sgemm_simt_128x64x16_c2" */
+  const char *entry;  /* that its entry points' names begin with, where rows share these (parts.h); else NULL: the name */
   const char *family; /* what kernels.def calls its mainloop or product: "simt", ..., "wgmma" */
   wsgemm_type type;
   int bm, bn, bk, coarse, stages;

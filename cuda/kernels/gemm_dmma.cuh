@@ -18,21 +18,22 @@
 #include "cuda/mainloop/dmma_load.cuh"
 #include "cuda/mainloop/dmma_structured.cuh"
 #include "cuda/mainloop/dmma_sums.cuh"
+#include "cuda/mainloop/k_parts.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
 template <class Config> struct dmma_kernel {
-  static constexpr int cluster = Config::cluster, k_groups = Config::k_groups, n_parts = cluster * k_groups;
+  static constexpr int k_groups = Config::k_groups;
   static constexpr int stage_k = Config::bk * k_groups, unit = Config::unit;
   static constexpr bool is_swapped = Config::is_swapped;
 
-  /* The item, and this block's k. */
+  /* The item, and this block's k; of how many blocks it is one, and the columns of C that each does. */
   struct place {
     int batch, m, n, k_first, n_k, is_wanted;
+    int cluster, columns;
   };
 
   const ws_gemm_args &args;
@@ -40,7 +41,7 @@ template <class Config> struct dmma_kernel {
   place &at;
   const ws_copied_args &given; /* args are its */
 
-  static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
+  __device__ __forceinline__ bool is_alone() const { return at.cluster == 1; }
   __device__ __forceinline__ uint32_t full(int stage) const {
     return shared_address(shared) + uint32_t(Config::body_bytes + 8 * stage);
   }
@@ -49,18 +50,18 @@ template <class Config> struct dmma_kernel {
     return shared_address(shared) + uint32_t(stage * Config::stage_bytes);
   }
 
-  /* Blocks share all of k by stages, what is left going to the first ones; of its part each does what is not
-   * zeros of a triangle, from the beginning of a stage on. So parts are the same for tiles of any size. */
+  /* Blocks share all of k; of its part each does what is not zeros of a triangle, from the beginning of a stage on. So
+   * parts are the same for tiles of any size. */
   __device__ __forceinline__ void find_place() const {
-    const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
+    const uint32_t item_idx = item_of_cluster();
     const ws_tile tile =
         args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
-    const int n_stages = int(ws_ceil_div(int(args.k), stage_k)), r = int(rank());
-    const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
+    const k_part part = k_part::of_block(int(ws_ceil_div(int(args.k), stage_k)), Config::bn);
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
-    at.k_first = max(first, int(k.begin) / stage_k) * stage_k;
-    at.n_k = max(0, min((first + count) * stage_k, int(k.end)) - at.k_first);
+    at.k_first = max(part.first, int(k.begin) / stage_k) * stage_k;
+    at.n_k = max(0, min((part.first + part.count) * stage_k, int(k.end)) - at.k_first);
+    at.cluster = part.cluster, at.columns = part.columns;
     at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
@@ -152,8 +153,8 @@ template <class Config> struct dmma_kernel {
       if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(place));
       place = next, round = next_round;
     }
-    if constexpr (n_parts == 1 && !is_swapped)
-      if (finish_sums(s, conj.a)) return true;
+    if constexpr (k_groups == 1 && !is_swapped)
+      if (is_alone() && finish_sums(s, conj.a)) return true;
     barrier_sync(1, Config::n_consuming); /* all have read their last stage */
     s.store(sums_of(sums::group()), conj.a);
     return false;
@@ -163,27 +164,34 @@ template <class Config> struct dmma_kernel {
     return shared_address(shared) + uint32_t(group * Config::bn * Config::sum_pitch * 8 * unit);
   }
 
-  /* The sums of WIDTH doubles, of an element or of neighbours in a column. */
+  /* The sums of WIDTH doubles, of an element or of neighbours in a column, in the order of blocks and groups. */
   template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, double (&x)[WIDTH]) const {
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++) x[e] = -0.0; /* changes no sum */
+    if (is_alone())
+      add_round<1>(from, 0, x);
+    else
+#pragma unroll 1
+      for (int first = 0; first < at.cluster; first += blocks_at_once(k_groups))
+        add_round<blocks_at_once(k_groups)>(from, first, x);
+  }
+  template <int BLOCKS, int WIDTH> __device__ __forceinline__ void add_round(uint32_t from, int first, double (&x)[WIDTH]) const {
+    constexpr int n_parts = BLOCKS * k_groups;
     double part[n_parts][WIDTH];
 #pragma unroll
     for (int i = 0; i < n_parts; i++) {
       const uint32_t there = from + sums_of(i % k_groups) - sums_of(0);
-      if constexpr (cluster > 1 && WIDTH == 2)
-        ld_shared_cluster_f64(part[i][0], part[i][1], there, uint32_t(i / k_groups));
-      else if constexpr (cluster > 1)
-        ld_shared_cluster_f64(part[i][0], there, uint32_t(i / k_groups));
+      if constexpr (BLOCKS > 1)
+        ld_shared_cluster_of(part[i], there, uint32_t(first + i / k_groups), uint32_t(at.cluster));
       else if constexpr (WIDTH == 2)
         ld_shared_f64(part[i][0], part[i][1], there);
       else
         ld_shared_f64(part[i][0], there);
     }
 #pragma unroll
-    for (int e = 0; e < WIDTH; e++) {
-      x[e] = part[0][e];
+    for (int e = 0; e < WIDTH; e++)
 #pragma unroll
-      for (int i = 1; i < n_parts; i++) x[e] += part[i][e];
-    }
+      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
   }
 
   static __device__ __forceinline__ typename Config::sum number_at(const double *x) {
@@ -236,23 +244,25 @@ template <class Config> struct dmma_kernel {
     return true;
   }
 
+  __device__ __forceinline__ int first_column() const { return is_alone() ? 0 : int(cluster_rank()) * at.columns; }
+
   /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
    * time, by 16 bytes or as one element. Short, as each warp waits for every step of it. */
   template <int N_E> __device__ __forceinline__ void finish_plain() const {
     using number = typename Config::sum;
-    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along, columns = Config::bn / cluster;
+    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along;
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = int(rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
+    const int first = first_column(), end = min(n_j, first + at.columns), j_first = first + int(threadIdx.x) / along;
     if (at.m + i >= args.m) return;
     number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
     uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + i) * 8 * unit);
-#pragma unroll(n_parts > 8 ? 1 : n_parts > 2 ? 2 : 4)
+#pragma unroll(k_groups > 1 ? 1 : 2)
     for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 8 * unit) {
       double x[N_E * unit];
-      add_parts<N_E * unit>(from, x);
+      add_parts(from, x);
       if constexpr (N_E * unit == 2) {
         if (unit == 1 || args.c_vectors) {
           sum_vector<Config> y, old{};
@@ -269,16 +279,16 @@ template <class Config> struct dmma_kernel {
 
   /* The same of any item. */
   __device__ __forceinline__ void finish_any() const {
-    constexpr int step = Config::n_consuming / Config::bm, columns = Config::bn / cluster;
+    constexpr int step = Config::n_consuming / Config::bm;
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % Config::bm, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = int(rank()) * columns, end = min(n_j, first + columns);
+    const int first = first_column(), end = min(n_j, first + at.columns);
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
       if (!ws_region_wants(&args.region, at.m + i, at.n + j)) continue;
       double x[unit];
-      add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
+      add_parts(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
       finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
     }
   }
@@ -296,14 +306,6 @@ template <class Config> struct dmma_kernel {
       finish_plain<1>();
   }
 
-  /* What is read of others has come, as it is in C; a block stays until all have come so far. */
-  static __device__ __forceinline__ void leave() {
-    if constexpr (cluster > 1) {
-      barrier_cluster_arrive_relaxed();
-      barrier_cluster_wait();
-    }
-  }
-
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run() const {
@@ -314,17 +316,16 @@ template <class Config> struct dmma_kernel {
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
       if (consume()) return; /* alone, so nobody waits */
-      if constexpr (cluster > 1)
-        cluster_sync();
-      else
+      if (is_alone())
         barrier_sync(1, Config::n_consuming);
+      else
+        cluster_sync();
       finish();
-      leave();
+      if (!is_alone()) cluster_leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
       produce();
-      if constexpr (cluster > 1) cluster_sync();
-      leave();
+      if (!is_alone()) cluster_sync(), cluster_leave();
     }
   }
 };

@@ -17,7 +17,7 @@ namespace ws {
 template <class Config> struct ffma_kernel : dmma_kernel<Config> {
   using base = dmma_kernel<Config>;
   using base::args, base::shared, base::at;
-  static constexpr int cluster = Config::cluster, k_groups = Config::k_groups, n_parts = cluster * k_groups;
+  static constexpr int k_groups = Config::k_groups;
   static constexpr int stage_k = Config::bk * k_groups;
 
   __device__ __forceinline__ void produce() const {
@@ -62,45 +62,50 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     s.store(reinterpret_cast<float *>(shared) + s.group() * Config::bn * Config::sum_pitch);
   }
 
-  /* The sums of WIDTH neighbours in a column, in the order of the parts. */
+  /* The sums of WIDTH neighbours in a column, in the order of blocks and groups. */
   template <int WIDTH> __device__ __forceinline__ void add_parts(int from, float (&x)[WIDTH]) const {
-    constexpr int at_once = n_parts < 8 ? n_parts : 8;
-    static_assert(n_parts % at_once == 0, "whole rounds of parts");
 #pragma unroll
-    for (int first = 0; first < n_parts; first += at_once) {
-      float part[at_once][WIDTH];
+    for (int e = 0; e < WIDTH; e++) x[e] = -0.0f; /* changes no sum */
+    if (base::is_alone())
+      add_round<1>(from, 0, x);
+    else
+#pragma unroll 1
+      for (int first = 0; first < at.cluster; first += blocks_at_once(k_groups))
+        add_round<blocks_at_once(k_groups)>(from, first, x);
+  }
+  template <int BLOCKS, int WIDTH> __device__ __forceinline__ void add_round(int from, int first, float (&x)[WIDTH]) const {
+    constexpr int n_parts = BLOCKS * k_groups;
+    float part[n_parts][WIDTH];
 #pragma unroll
-      for (int i = 0; i < at_once; i++) {
-        const int p = first + i;
-        const uint32_t there = shared_address(shared) + uint32_t((from + p % k_groups * Config::bn * Config::sum_pitch) * 4);
-        if constexpr (cluster > 1)
-          ld_shared_cluster(part[i], there, uint32_t(p / k_groups));
-        else if constexpr (WIDTH == 4)
-          ld_shared_four(part[i], there);
-        else
-          part[i][0] = ld_shared(there);
-      }
-#pragma unroll
-      for (int i = 0; i < at_once; i++)
-#pragma unroll
-        for (int e = 0; e < WIDTH; e++) x[e] = first + i == 0 ? part[i][e] : x[e] + part[i][e];
+    for (int i = 0; i < n_parts; i++) {
+      const uint32_t there = shared_address(shared) + uint32_t((from + i % k_groups * Config::bn * Config::sum_pitch) * 4);
+      if constexpr (BLOCKS > 1)
+        ld_shared_cluster_of(part[i], there, uint32_t(first + i / k_groups), uint32_t(at.cluster));
+      else if constexpr (WIDTH == 4)
+        ld_shared_four(part[i], there);
+      else
+        part[i][0] = ld_shared(there);
     }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+#pragma unroll
+      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
   }
 
   /* This block's columns; WIDTH neighbours to a thread at a time. PLAIN: all that exists is wanted. */
   template <int WIDTH, bool PLAIN> __device__ __forceinline__ void finish_as() const {
-    constexpr int along = Config::bm / WIDTH, step = Config::n_consuming / along, columns = Config::bn / cluster;
+    constexpr int along = Config::bm / WIDTH, step = Config::n_consuming / along;
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * WIDTH, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = int(base::rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
+    const int first = base::first_column(), end = min(n_j, first + at.columns), j_first = first + int(threadIdx.x) / along;
     if (at.m + i >= args.m) return;
     float *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
-#pragma unroll(!PLAIN || n_parts > 8 ? 1 : n_parts > 2 ? 2 : 4)
+#pragma unroll(!PLAIN || k_groups > 2 ? 1 : 2)
     for (int j = j_first; j < end; j += step, c += step_c) {
       float x[WIDTH];
-      add_parts<WIDTH>(j * Config::sum_pitch + i, x);
+      add_parts(j * Config::sum_pitch + i, x);
       if constexpr (!PLAIN) {
         finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, x[0]);
       } else if constexpr (WIDTH == 4) {
@@ -116,7 +121,7 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
   }
 
   __device__ __forceinline__ void finish() const {
-    if (!ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn))
+    if (!base::is_plain())
       finish_as<1, false>();
     else if (args.c_vectors && at.m + Config::bm <= args.m)
       finish_as<4, true>();
@@ -133,17 +138,16 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
       consume();
-      if constexpr (cluster > 1)
-        cluster_sync();
-      else
+      if (base::is_alone())
         barrier_sync(1, Config::n_consuming);
+      else
+        cluster_sync();
       finish();
-      base::leave();
+      if (!base::is_alone()) cluster_leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
       produce();
-      if constexpr (cluster > 1) cluster_sync();
-      base::leave();
+      if (!base::is_alone()) cluster_sync(), cluster_leave();
     }
   }
 };

@@ -27,21 +27,22 @@
 #include "cuda/mainloop/tf32_sums.cuh"
 #include "cuda/mainloop/tf32_wgmma_sums.cuh"
 #include "cuda/ptx/barrier_any.cuh"
+#include "cuda/mainloop/k_parts.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
 template <class Config> struct tf32_kernel {
   using number = typename Config::sum;
-  static constexpr int cluster = Config::cluster, k_groups = Config::k_groups, n_parts = cluster * k_groups;
+  static constexpr int k_groups = Config::k_groups;
   static constexpr int unit = Config::unit, stage_k = Config::bk * k_groups, n_marks = Config::bm + Config::bn;
 
-  /* The item, its k, and this block's. */
+  /* The item, its k, this block's; of how many blocks it is one, and the columns of C that each does. */
   struct place {
     int batch, m, n, k_begin, k_end, k_first, n_k, is_wanted; /* batch < 0: beyond the last item */
+    int cluster, columns;
   };
 
   const ws_gemm_args &args;
@@ -50,7 +51,7 @@ template <class Config> struct tf32_kernel {
   uint32_t stages;       /* where they begin */
   uint32_t marks_at = 0; /* from the first item's marks to this one's, where blocks stay */
 
-  static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
+  __device__ __forceinline__ bool is_alone() const { return at.cluster == 1; }
   __device__ __forceinline__ uint32_t full(int stage) const { return stages + uint32_t(Config::body_bytes + 8 * stage); }
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
   __device__ __forceinline__ uint32_t stage_at(int stage) const {
@@ -84,16 +85,17 @@ template <class Config> struct tf32_kernel {
     return {batch, group * swizzle + (left - col * group_rows), col, 1};
   }
 
-  /* What stages do not share evenly is for the first blocks of the cluster. */
-  __device__ __forceinline__ void find_place(uint32_t item_idx) const {
+  template <bool SHARES_K = true> __device__ __forceinline__ void find_place(uint32_t item_idx) const {
     const bool is_all = args.region.region == WS_ALL;
     const ws_tile tile = is_all ? tile_at(item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
-    const int n_k = int(k.end - k.begin), n_stages = int(ws_ceil_div(n_k, stage_k)), r = int(rank());
-    const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
+    const int n_k = int(k.end - k.begin);
+    const int n_stages = int(ws_ceil_div(n_k, stage_k));
+    const k_part part = SHARES_K ? k_part::of_block(n_stages, Config::bn) : k_part::whole(n_stages, Config::bn);
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
-    at.k_begin = int(k.begin), at.k_end = int(k.end), at.k_first = int(k.begin) + first * stage_k;
-    at.n_k = max(0, min(count * stage_k, n_k - first * stage_k));
+    at.k_begin = int(k.begin), at.k_end = int(k.end), at.k_first = int(k.begin) + part.first * stage_k;
+    at.n_k = max(0, min(part.count * stage_k, n_k - part.first * stage_k));
+    at.cluster = part.cluster, at.columns = part.columns;
     at.is_wanted = is_all || is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
@@ -177,9 +179,10 @@ template <class Config> struct tf32_kernel {
       if (threadIdx.x % 32 == 0) mbarrier_arrive(taken(from.place));
       from.advance();
     }
-    const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
-    if constexpr (n_parts == 1)
-      if (is_good && takes_sums()) {
+    const bool is_whole = k_groups == 1 && is_alone();
+    const bool is_good = !barrier_any(1, Config::n_consuming, is_whole && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
+    if constexpr (k_groups == 1)
+      if (is_whole && is_good && takes_sums()) {
         finish_sums(s);
         return true;
       }
@@ -218,9 +221,10 @@ template <class Config> struct tf32_kernel {
       place = next, round = next_round;
     }
     /* all have read their last stage, too */
-    const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
-    if constexpr (n_parts == 1 && unit == 1)
-      if (is_good && takes_sums()) {
+    const bool is_whole = k_groups == 1 && unit == 1 && is_alone();
+    const bool is_good = !barrier_any(1, Config::n_consuming, is_whole && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
+    if constexpr (k_groups == 1 && unit == 1)
+      if (is_whole && is_good && takes_sums()) {
         finish_sums(s);
         return true;
       }
@@ -239,25 +243,34 @@ template <class Config> struct tf32_kernel {
       return x[0];
   }
 
-  /* The sums of WIDTH floats, of an element or of neighbours in a column. */
+  /* The sums of WIDTH floats, of an element or of neighbours in a column, in the order of blocks and groups. */
   template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, float (&x)[WIDTH]) const {
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++) x[e] = -0.0f; /* changes no sum */
+    if (is_alone())
+      add_round<1>(from, 0, x);
+    else
+#pragma unroll 1
+      for (int first = 0; first < at.cluster; first += blocks_at_once(k_groups))
+        add_round<blocks_at_once(k_groups)>(from, first, x);
+  }
+  template <int BLOCKS, int WIDTH> __device__ __forceinline__ void add_round(uint32_t from, int first, float (&x)[WIDTH]) const {
+    constexpr int n_parts = BLOCKS * k_groups;
     float part[n_parts][WIDTH];
 #pragma unroll
     for (int i = 0; i < n_parts; i++) {
       const uint32_t there = from + sums_of(i % k_groups) - sums_of(0);
-      if constexpr (cluster > 1)
-        ld_shared_cluster(part[i], there, uint32_t(i / k_groups));
+      if constexpr (BLOCKS > 1)
+        ld_shared_cluster_of(part[i], there, uint32_t(first + i / k_groups), uint32_t(at.cluster));
       else if constexpr (WIDTH == 4)
         ld_shared_four(part[i], there);
       else
         for (int e = 0; e < WIDTH; e++) part[i][e] = __uint_as_float(ld_shared_32(there + 4 * e));
     }
 #pragma unroll
-    for (int e = 0; e < WIDTH; e++) {
-      x[e] = part[0][e];
+    for (int e = 0; e < WIDTH; e++)
 #pragma unroll
-      for (int i = 1; i < n_parts; i++) x[e] += part[i][e];
-    }
+      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
   }
 
   /* ---- What slices do not stand for ---------------------------------------------------------- */
@@ -265,11 +278,11 @@ template <class Config> struct tf32_kernel {
   /* Whether any block of the cluster has marked anything. */
   __device__ __forceinline__ bool has_marks() const {
     const int lane = int(threadIdx.x) % 32;
-    return __any_sync(~0u, lane < cluster && mark_word(n_marks / 4, lane) != 0);
+    return __any_sync(~0u, lane < at.cluster && mark_word(n_marks / 4, lane) != 0);
   }
   __device__ __forceinline__ uint32_t mark_word(int word, int of_rank) const {
     const uint32_t there = marks() + uint32_t(word * 4);
-    if constexpr (cluster == 1) return ld_shared_32(there);
+    if (is_alone()) return ld_shared_32(there);
     float x[1];
     ld_shared_cluster(x, there, uint32_t(of_rank));
     return __float_as_uint(x[0]);
@@ -277,7 +290,7 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ bool is_marked(int of) const {
     uint32_t any = 0;
 #pragma unroll 1
-    for (int r = 0; r < cluster; r++) any |= mark_word(of / 4, r) >> of % 4 * 8 & 255;
+    for (int r = 0; r < at.cluster; r++) any |= mark_word(of / 4, r) >> of % 4 * 8 & 255;
     return any != 0;
   }
 
@@ -301,29 +314,16 @@ template <class Config> struct tf32_kernel {
       return re;
   }
 
-  template <int WIDTH> __device__ __forceinline__ void mend(float (&x)[WIDTH], int i, int j, bool any_marks) const {
-    constexpr float infinity = __builtin_huge_valf();
+  template <int WIDTH> static __device__ __forceinline__ bool are_finite(const float (&x)[WIDTH]) {
     bool is_finite = true;
 #pragma unroll
-    for (int f = 0; f < WIDTH; f++) is_finite &= fabsf(x[f]) < infinity;
-    if (is_finite && !any_marks) return;
-#pragma unroll 1
-    for (int e = 0; e < WIDTH / unit; e++) {
-      bool is_good = true;
-#pragma unroll
-      for (int f = 0; f < WIDTH; f++) is_good &= f / unit != e || fabsf(x[f]) < infinity;
-      if (is_good && !is_marked(i + e) && !is_marked(Config::bm + j)) continue;
-      const number mended = by_multiply_adds(i + e, j);
-#pragma unroll
-      for (int f = 0; f < WIDTH; f++)
-        if (f / unit == e) x[f] = part_of(mended, f % unit);
-    }
+    for (int f = 0; f < WIDTH; f++) is_finite &= fabsf(x[f]) < float(__builtin_huge_valf());
+    return is_finite;
   }
-  static __device__ __forceinline__ float part_of(number x, int part) {
-    if constexpr (unit == 2)
-      return part == 0 ? x.x : x.y;
-    else
-      return x;
+
+  __device__ __forceinline__ number mended(const float (&x)[unit], int i, int j, bool any_marks) const {
+    const bool is_good = are_finite(x) && !(any_marks && (is_marked(i) || is_marked(Config::bm + j)));
+    return is_good ? number_at(x) : by_multiply_adds(i, j);
   }
 
   /* ---- From sums to C ------------------------------------------------------------------------ */
@@ -361,24 +361,28 @@ template <class Config> struct tf32_kernel {
       }
   }
 
-  /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
-   * time, by 16 bytes or as one element. */
-  template <int N_E> __device__ __forceinline__ void finish_plain(bool any_marks) const {
-    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along, columns = Config::bn / cluster;
+  __device__ __forceinline__ int first_column() const { return is_alone() ? 0 : int(cluster_rank()) * at.columns; }
+
+  /* This block's columns, of an item of which all that exists is wanted and nothing is marked: N_E neighbours to a thread at a time,
+   * by 16 bytes or as one element. False: some are left, not being finite. */
+  template <int N_E> __device__ __forceinline__ bool finish_plain() const {
+    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along;
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = int(rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
-    if (at.m + i >= args.m) return;
+    const int first = first_column(), end = min(n_j, first + at.columns), j_first = first + int(threadIdx.x) / along;
+    if (at.m + i >= args.m) return true;
     number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
     uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + unit * i) * 4);
-#pragma unroll(n_parts > 8 ? 1 : 2)
+    bool is_done = true;
+#pragma unroll(k_groups > 1 ? 1 : 2)
     for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 4) {
       float x[N_E * unit];
-      add_parts<N_E * unit>(from, x);
-      mend(x, i, j, any_marks);
-      if constexpr (N_E > 1) {
+      add_parts(from, x);
+      if (!are_finite(x)) {
+        is_done = false;
+      } else if constexpr (N_E > 1) {
         sum_vector<Config> y, old{};
         if (!scale.beta_zero) old = load_vector<Config>(c);
 #pragma unroll
@@ -388,46 +392,46 @@ template <class Config> struct tf32_kernel {
         store_element<Config>(c, scale(number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
       }
     }
+    return is_done;
   }
 
-  /* The same of any item. */
-  __device__ __forceinline__ void finish_any(bool any_marks) const {
-    constexpr int step = Config::n_consuming / Config::bm, columns = Config::bn / cluster;
+  /* The same of any item, or of what finish_plain<N_E> has left of one (n_left is N_E; else 0): element by element. */
+  __device__ __forceinline__ void finish_each(int n_left, bool any_marks) const {
+    const int n_e = max(n_left, 1), along = Config::bm / n_e, step = Config::n_consuming / along;
     const scaling<Config> scale(args);
-    const int i = int(threadIdx.x) % Config::bm, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = int(rank()) * columns, end = min(n_j, first + columns);
+    const int i = int(threadIdx.x) % along * n_e, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = first_column(), end = min(n_j, first + at.columns);
     if (at.m + i >= args.m) return;
 #pragma unroll 1
-    for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
+    for (int j = first + int(threadIdx.x) / along; j < end; j += step) {
+      const uint32_t from = sums_of(0) + uint32_t((j * Config::sum_pitch + unit * i) * 4);
       float x[unit];
-      add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + unit * i) * 4), x);
-      mend(x, i, j, any_marks);
-      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
+      bool is_done = n_left > 0;
+#pragma unroll 1
+      for (int e = 0; e < n_left; e++) add_parts(from + 4 * unit * e, x), is_done &= are_finite(x);
+      if (is_done) continue;
+#pragma unroll 1
+      for (int e = 0; e < n_e; e++) {
+        add_parts(from + 4 * unit * e, x);
+        finish_sum<Config>(args, scale, at.batch, at.m + i + e, at.n + j, mended(x, i + e, j, any_marks));
+      }
     }
   }
 
   __device__ __forceinline__ void finish() const {
     const bool any_marks = has_marks();
-    if (!is_plain())
-      finish_any(any_marks);
-    else if (args.c_vectors && at.m + Config::bm <= args.m)
-      finish_plain<4 / unit>(any_marks);
-    else
-      finish_plain<1>(any_marks);
-  }
-
-  /* What is read of others has come, as it is in C; a block stays until all have come so far. */
-  static __device__ __forceinline__ void leave() {
-    if constexpr (cluster > 1) {
-      barrier_cluster_arrive_relaxed();
-      barrier_cluster_wait();
+    int n_left = 0;
+    if (is_plain() && !any_marks) {
+      n_left = args.c_vectors && at.m + Config::bm <= args.m ? 4 / unit : 1;
+      if (n_left > 1 ? finish_plain<4 / unit>() : finish_plain<1>()) return;
     }
+    finish_each(n_left, any_marks);
   }
 
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) find_place(sched_fixed_of<cluster>(args.sched).first());
+    if (threadIdx.x == 0) find_place(item_of_cluster());
     if (threadIdx.x == 32) make_barriers();
     if (threadIdx.x == 64) bring_arguments();
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
@@ -440,12 +444,12 @@ template <class Config> struct tf32_kernel {
       } else {
         if (consume()) return;
       }
-      if constexpr (cluster > 1)
-        cluster_sync();
-      else
+      if (is_alone())
         barrier_sync(1, Config::n_consuming);
+      else
+        cluster_sync();
       finish();
-      leave();
+      if (!is_alone()) cluster_leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
       bool splits = false;
@@ -456,8 +460,7 @@ template <class Config> struct tf32_kernel {
         if (splits) split_all(stage, to);
       }
       if (!splits) produce(stage);
-      if constexpr (cluster > 1) cluster_sync();
-      leave();
+      if (!is_alone()) cluster_sync(), cluster_leave();
     }
   }
 };

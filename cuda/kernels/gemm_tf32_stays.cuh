@@ -7,6 +7,7 @@
 #ifndef WS_CUDA_GEMM_TF32_STAYS_CUH
 #define WS_CUDA_GEMM_TF32_STAYS_CUH
 #include "cuda/kernels/gemm_tf32.cuh"
+#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
@@ -53,7 +54,7 @@ template <class Config> struct tf32_staying {
       for (int i = 0; i < Config::marks_bytes; i += 4) store_shared(to.marks() + i, 0);
     const uint32_t item_idx = worker_idx() + n * n_workers();
     if (item_idx < args.sched.n_items)
-      to.find_place(item_idx);
+      to.template find_place<false>(item_idx);
     else
       to.at.batch = -1;
     mbarrier_arrive(known(item));
@@ -105,8 +106,7 @@ template <class Config> struct tf32_staying {
       for (int of_sums = 0; of_sums < sums::n_sums; of_sums++)
         if (of_sums == f) x[0] = s.sum[of_sums];
       if (of.at.m + i >= of.args.m || of.at.n + j >= of.args.n) continue;
-      of.mend(x, i, j, any_marks);
-      finish_sum<Config>(of.args, scale, of.at.batch, of.at.m + i, of.at.n + j, x[0]);
+      finish_sum<Config>(of.args, scale, of.at.batch, of.at.m + i, of.at.n + j, of.mended(x, i, j, any_marks));
     }
   }
 
@@ -175,7 +175,7 @@ template <class Config> struct tf32_staying {
 
   __device__ __forceinline__ void run() const {
     if (threadIdx.x == 0) {
-      of(0).find_place(worker_idx());
+      of(0).template find_place<false>(worker_idx());
       n_found() = 1;
     }
     if (threadIdx.x == 32) make_barriers();

@@ -125,7 +125,8 @@ template <class Config> struct vector_product {
     if (lane == 0) finish(x, total);
   }
 
-  /* n_lines lines from `line` and `v` on, which are so far apart. at: of a lane's x in a line. */
+  /* n_lines lines from `line` and `v` on, which are so far apart. at: of a lane's first x in a line; its others are neighbours, or
+   * (not WIDE) lanes_x apart, so that those of neighbouring lanes are. */
   template <bool WIDE>
   static __device__ __forceinline__ void sum_lines(const task &t, int at, const element *line, const element *v,
                                                    int64_t line_step, int64_t v_step, int n_lines, sum_type (&sum)[vec]) {
@@ -135,7 +136,7 @@ template <class Config> struct vector_product {
       } else {
         vector16 x;
 #pragma unroll
-        for (int i = 0; i < vec; i++) x.e[i] = load(first + min(at + i, t.x_last), false);
+        for (int i = 0; i < vec; i++) x.e[i] = load(first + min(at + i * lanes_x, t.x_last), false);
         return x;
       }
     };
@@ -162,21 +163,23 @@ template <class Config> struct vector_product {
   }
 
   template <class Finish> static __device__ __forceinline__ void along_x(const task &t, sum_type *shared, Finish finish) {
-    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32, at = lane % lanes_x * vec;
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+    const bool wide = is_wide(t.matrix, t.step_k) && t.x_last == n_x - 1;
+    const int at = lane % lanes_x * (wide ? vec : 1), apart = wide ? 1 : lanes_x;
     constexpr int step = n_warps * lines;
     const int first = warp * lines + lane / lanes_x, n_lines = t.n_k > first ? int((t.n_k - first + step - 1) / step) : 0;
     const element *line = t.matrix + first * t.step_k, *v = t.vector + first * t.step_v;
     sum_type sum[vec];
 #pragma unroll
     for (int i = 0; i < vec; i++) sum[i].clear();
-    if (is_wide(t.matrix, t.step_k) && t.x_last == n_x - 1)
+    if (wide)
       sum_lines<true>(t, at, line, v, step * t.step_k, step * t.step_v, n_lines, sum);
     else
       sum_lines<false>(t, at, line, v, step * t.step_k, step * t.step_v, n_lines, sum);
 #pragma unroll
     for (int i = 0; i < vec; i++) {
       const sum_type total = over_lanes(sum[i], lanes_x);
-      if (lane < lanes_x) shared[warp * n_x + at + i] = total;
+      if (lane < lanes_x) shared[warp * n_x + at + i * apart] = total;
     }
     __syncthreads();
     if (warp > 0 || lane >= n_x) return;

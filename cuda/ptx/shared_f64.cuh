@@ -1,5 +1,5 @@
-/* shared_f64.cuh - doubles in shared memory, this block's or another's of the cluster (PTX ISA:
- * ld.shared, st.shared, mapa, ld.shared::cluster), and the arrival of a thread's copies. */
+/* shared_f64.cuh - doubles in this block's shared memory (PTX ISA: ld.shared, st.shared), and the arrival of a
+ * thread's copies. */
 #ifndef WS_CUDA_PTX_SHARED_F64_CUH
 #define WS_CUDA_PTX_SHARED_F64_CUH
 #include <cstdint>
@@ -19,24 +19,6 @@ __device__ __forceinline__ void st_shared_f64(uint32_t to, double x) {
 }
 __device__ __forceinline__ void st_shared_f64(uint32_t to, double x, double y) {
   asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to), "d"(x), "d"(y) : "memory");
-}
-
-/* What block `rank` has at this block's address `from`. */
-__device__ __forceinline__ void ld_shared_cluster_f64(double &x, uint32_t from, uint32_t rank) {
-  asm volatile("{\n\t.reg .b32 there;\n\t"
-               "mapa.shared::cluster.u32 there, %1, %2;\n\t"
-               "ld.shared::cluster.f64 %0, [there];\n\t}"
-               : "=d"(x)
-               : "r"(from), "r"(rank)
-               : "memory");
-}
-__device__ __forceinline__ void ld_shared_cluster_f64(double &x, double &y, uint32_t from, uint32_t rank) {
-  asm volatile("{\n\t.reg .b32 there;\n\t"
-               "mapa.shared::cluster.u32 there, %2, %3;\n\t"
-               "ld.shared::cluster.v2.f64 {%0, %1}, [there];\n\t}"
-               : "=d"(x), "=d"(y)
-               : "r"(from), "r"(rank)
-               : "memory");
 }
 
 /* cp.async.mbarrier.arrive.noinc: arrives when what this thread has copied so far is there. */

@@ -11,15 +11,14 @@ namespace ws {
  * is B; with both transposed P is B, as then P has its own direction contiguous, and Q has k. */
 enum class dmma_ops { nn, nt, tn, tt };
 
-template <class Type, int BM, int BN, int WP, int WQ, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, dmma_ops OPS>
+template <class Type, int BM, int BN, int WP, int WQ, int K_GROUPS, int STAGES, int BLOCKS, dmma_ops OPS>
 struct dmma_config {
   using type = Type;
   using real = typename Type::real;
   using element = typename Type::element;
   using sum = typename Type::sum;
   static constexpr int unit = Type::unit;
-  static constexpr int bm = BM, bn = BN, item_n = BN, bk = WS_DMMA_BK(unit), n_stages = STAGES, k_groups = K_GROUPS,
-                       cluster = CLUSTER;
+  static constexpr int bm = BM, bn = BN, item_n = BN, bk = WS_DMMA_BK(unit), n_stages = STAGES, k_groups = K_GROUPS;
   static constexpr dmma_ops ops = OPS;
   static constexpr bool is_swapped = OPS == dmma_ops::tt;
   static constexpr int bp = is_swapped ? BN : BM, bq = is_swapped ? BM : BN;
@@ -46,7 +45,6 @@ struct dmma_config {
   static_assert(n_warps % 4 == 0, "whole warpgroups, which registers are given to");
   static_assert(n_threads == WS_DMMA_THREADS(BM, BN, WP, WQ, K_GROUPS), "however the warps lie");
   static_assert(STAGES >= 2 && STAGES * 16 <= WS_DMMA_BARRIER_BYTES, "one stage is filled while another is used");
-  static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 

@@ -8,15 +8,14 @@
 namespace ws {
 
 /* A_K, B_K: k is contiguous, in memory and in shared memory. */
-template <class Type, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
+template <class Type, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, bool A_K, bool B_K>
 struct ffma_config {
   using type = Type;
   using real = typename Type::real;
   using element = typename Type::element;
   using sum = typename Type::sum;
   static constexpr int unit = Type::unit;
-  static constexpr int bm = BM, bn = BN, wm = WM, wn = WN, item_n = BN, bk = WS_FFMA_BK, n_stages = STAGES, k_groups = K_GROUPS,
-                       cluster = CLUSTER;
+  static constexpr int bm = BM, bn = BN, wm = WM, wn = WN, item_n = BN, bk = WS_FFMA_BK, n_stages = STAGES, k_groups = K_GROUPS;
   static constexpr bool a_k = A_K, b_k = B_K, is_swapped = false;
   static constexpr int group_warps = BM / WM * (BN / WN), n_warps = group_warps * K_GROUPS, n_consuming = n_warps * 32;
   static constexpr int n_threads = n_consuming + WS_DMMA_PRODUCERS;
@@ -34,7 +33,6 @@ struct ffma_config {
   static_assert(n_warps % 4 == 0, "whole warpgroups, which registers are given to");
   static_assert(n_threads == WS_DMMA_THREADS(BM, BN, WM, WN, K_GROUPS), "as the host launches it");
   static_assert(STAGES >= 2 && STAGES * 16 <= WS_DMMA_BARRIER_BYTES, "one stage is filled while another is used");
-  static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 

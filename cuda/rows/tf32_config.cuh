@@ -8,8 +8,7 @@
 namespace ws {
 
 /* A_K, B_K: the operand is contiguous along k. SLICES: of an element, 1 or 2. */
-template <class Type, int SLICES, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, bool A_K,
-          bool B_K>
+template <class Type, int SLICES, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, bool A_K, bool B_K>
 struct tf32_config {
   using type = Type;
   using real = typename Type::real;
@@ -17,7 +16,7 @@ struct tf32_config {
   using sum = typename Type::sum;
   static constexpr int unit = Type::unit;
   static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = WM, wn = WN,
-                       n_stages = STAGES, k_groups = K_GROUPS, cluster = CLUSTER;
+                       n_stages = STAGES, k_groups = K_GROUPS;
   static constexpr bool a_k = A_K, b_k = B_K;
   static constexpr int warps_m = BM / WM, group_warps = warps_m * (BN / WN), n_warps = group_warps * K_GROUPS,
                        n_consuming = n_warps * 32, n_threads = n_consuming + WS_TF32_PRODUCERS;
@@ -38,13 +37,11 @@ struct tf32_config {
   static_assert(BM <= 128 && BN <= 128, "a line for each producer");
   static_assert(n_warps % 4 == 0, "whole warpgroups, which registers are given to");
   static_assert(STAGES >= 2 && STAGES * 16 <= WS_TF32_BARRIER_BYTES, "one stage is filled while another is used");
-  static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 
 /* The same of a row by wgmma: a warp sums 16 x bn, A comes from registers, B as slices in PLACES. */
-template <class Type, int SLICES, int BM, int BN, int K_GROUPS, int STAGES, int PLACES, int BLOCKS, int CLUSTER, bool A_K,
-          bool B_K>
+template <class Type, int SLICES, int BM, int BN, int K_GROUPS, int STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K>
 struct tf32w_config {
   using type = Type;
   using real = typename Type::real;
@@ -52,7 +49,7 @@ struct tf32w_config {
   using sum = typename Type::sum;
   static constexpr int unit = Type::unit;
   static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = 16, wn = BN,
-                       n_stages = STAGES, k_groups = K_GROUPS, cluster = CLUSTER, n_places = PLACES;
+                       n_stages = STAGES, k_groups = K_GROUPS, n_places = PLACES;
   static constexpr bool a_k = A_K, b_k = B_K;
   static constexpr int warps_m = BM / wm, group_warps = warps_m, n_warps = group_warps * K_GROUPS, n_consuming = n_warps * 32,
                        n_splitters = WS_TF32_SPLITTERS, n_threads = WS_TF32W_THREADS(BM, K_GROUPS);
@@ -72,13 +69,12 @@ struct tf32w_config {
   static_assert(BM <= 128 && unit * BN <= 128, "a line for each producer, and a warpgroup's registers");
   static_assert(STAGES >= 2 && PLACES >= 2 && (STAGES + PLACES) * 16 <= WS_TF32_BARRIER_BYTES,
                 "one is filled while another is used");
-  static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 
 /* The same of a row whose blocks stay. */
 template <class Type, int SLICES, int BM, int BN, int STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K>
-struct tf32w_stays_config : tf32w_config<Type, SLICES, BM, BN, 1, STAGES, PLACES, BLOCKS, 1, A_K, B_K> {
+struct tf32w_stays_config : tf32w_config<Type, SLICES, BM, BN, 1, STAGES, PLACES, BLOCKS, A_K, B_K> {
   static constexpr int n_items = WS_TF32_ITEMS, marks_bytes = WS_TF32_MARKS_BYTES(BM, BN);
   /* of one slice the units add to the sums themselves; of wider items a store has no registers beside them */
   static constexpr bool stores_beside = SLICES > 1 && BN <= 64;

@@ -43,7 +43,9 @@
   X(FLAT_G12_K2, "flat_g12_k2")                                                         \
   X(DMMA_G1, "dmma_g1") /* dmma rows, likewise */                                       \
   X(DMMA_G1_K2, "dmma_g1_k2")                                                           \
+  X(DMMA_G1_K3, "dmma_g1_k3")                                                           \
   X(DMMA_G1_K4, "dmma_g1_k4")                                                           \
+  X(DMMA_G1_K6, "dmma_g1_k6")                                                           \
   X(DMMA_G1_K8, "dmma_g1_k8")                                                           \
   X(DMMA_G2, "dmma_g2")                                                                 \
   X(DMMA_G2_K4, "dmma_g2_k4")                                                           \
@@ -70,7 +72,9 @@
   X(TF32X2_G4_K8, "tf32x2_g4_k8")                                                       \
   X(TF32X1_G1, "tf32x1_g1")                                                             \
   X(TF32X1_G1_K2, "tf32x1_g1_k2")                                                       \
+  X(TF32X1_G1_K3, "tf32x1_g1_k3")                                                       \
   X(TF32X1_G1_K4, "tf32x1_g1_k4")                                                       \
+  X(TF32X1_G1_K6, "tf32x1_g1_k6")                                                       \
   X(TF32X1_G1_K8, "tf32x1_g1_k8")                                                       \
   X(TF32X1_G2, "tf32x1_g2")                                                             \
   X(TF32X1_G2_K4, "tf32x1_g2_k4")                                                       \
@@ -82,7 +86,9 @@
   X(PAIRS, "pairs")         /* outer rows of complex ones: both products of each k */   \
   X(TF32W2_G1, "tf32w2_g1") /* by wgmma; of one slice they sum as tf32x1 does */        \
   X(TF32W2_G1_K2, "tf32w2_g1_k2")                                                       \
+  X(TF32W2_G1_K3, "tf32w2_g1_k3")                                                       \
   X(TF32W2_G1_K4, "tf32w2_g1_k4")                                                       \
+  X(TF32W2_G1_K6, "tf32w2_g1_k6")                                                       \
   X(TF32W2_G1_K8, "tf32w2_g1_k8")                                                       \
   X(TF32W2_G2, "tf32w2_g2")                                                             \
   X(TF32W2_G2_K4, "tf32w2_g2_k4")                                                       \

@@ -571,13 +571,18 @@ static unsigned cluster_of(const CUlaunchConfig *c) {
   return 1;
 }
 
-/* An entry point is called after its row, and then after itself. */
+/* An entry point is called after its row, or after what rows of any cluster have in common, and then after itself. One name may begin
+ * with another. */
 static void find_row(fake_launch *l, const char *kernel) {
+  size_t longest = 0;
   l->row_idx = -1;
   for (int r = 0; r < WS_N_CUDA_ROWS; r++) {
-    const size_t length = strlen(ws_cuda_rows[r].name);
-    if (strncmp(kernel, ws_cuda_rows[r].name, length) != 0 || kernel[length] != '_') continue;
-    l->row_idx = r;
+    const ws_cuda_row *row = &ws_cuda_rows[r];
+    const char *name = row->entry ? row->entry : row->name;
+    const size_t length = strlen(name);
+    if (strncmp(kernel, name, length) != 0 || kernel[length] != '_' || length <= longest) continue;
+    if (row->entry && row->cluster != (int)l->cluster) continue;
+    longest = length, l->row_idx = r;
     snprintf(l->entry, sizeof l->entry, "%s", kernel + length + 1);
   }
 }

@@ -3,6 +3,7 @@
  * ws_cuda_row_count (--wrap), which every search through the rows asks before each row and at its
  * end. */
 #include "cuda/host/plan.h"
+#include "cuda/rows/parts.h"
 #include "fake_slices.h"
 
 #include <pthread.h>
@@ -156,5 +157,26 @@ CHILD_CASE(orders) {
   CHECK(n_alike >= 20 && n_unlike >= 20, "%d pairs alike, %d not", n_alike, n_unlike);
 }
 
-static const struct check_case cases[] = {{"orders", orders}, {"sliced", sliced}, {"others", others}, {"remembered", remembered}};
+/* Rows that share entry points differ in their blocks of k alone, and one of them, from which the entry points are made, has one. */
+static void entries(void) {
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    const ws_cuda_row *row = &gpu_rows[r];
+    int n_of_one = 0;
+    for (int i = 0; row->entry && i < n_all_gpu_rows; i++) {
+      const ws_cuda_row *other = &gpu_rows[i];
+      if (!other->entry || strcmp(other->entry, row->entry) != 0) continue;
+      CHECK(i == r || other->cluster != row->cluster, "%s is there twice", row->name);
+      CHECK(other->type == row->type && other->bm == row->bm && other->bn == row->bn && other->bk == row->bk &&
+                other->stages == row->stages && other->n_threads == row->n_threads && other->shared_bytes == row->shared_bytes &&
+                other->blocks == row->blocks && other->k_groups == row->k_groups && other->n_slices == row->n_slices &&
+                other->slice_places == row->slice_places,
+            "%s is launched as %s", other->name, row->name);
+      n_of_one += other->cluster == 1;
+    }
+    CHECK(!row->entry || n_of_one == 1, "%s: %d rows of one block", row->name, n_of_one);
+    CHECK(!row->entry || row->cluster <= WS_MOST_PARTS, "%s: %d blocks", row->name, row->cluster);
+  }
+}
+
+static const struct check_case cases[] = {{"entries", entries}, {"orders", orders}, {"sliced", sliced}, {"others", others}, {"remembered", remembered}};
 CHECK_MAIN("backend_plan", cases)

@@ -131,7 +131,10 @@ case "$way" in
     case "$exported" in *LINK_ONLY:dl*LINK_ONLY:m*) ;; *) fail "CMake's package names $exported" ;; esac
     ;;
   add_subdirectory | fetch_content)
-    cmake_consumer shared -DWSGEMM_SOURCE="$source" -DWSGEMM_CUDA=OFF
+    build_type= # its own; one way by default is enough
+    if [ "$way" = fetch_content ]; then build_type=-DCMAKE_BUILD_TYPE=Debug; fi
+    # shellcheck disable=SC2086 # may be none
+    cmake_consumer shared $build_type -DWSGEMM_SOURCE="$source" -DWSGEMM_CUDA=OFF
     check_run "$scratch/shared/consumer_c" shared
     check_run "$scratch/shared/consumer_cxx" shared
     [ "$(cd "$scratch/shared" && ctest -N | sed -n 's/^Total Tests: //p')" = 0 ] || fail "wsgemm's tests run in its parent"
