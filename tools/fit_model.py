@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c, flat_model.c), or of one family of rows that
-copy for others (dmma_model.c: dmma of d or z, tf32x1 .. tf32w2 of s or c), to measurements of suite `row_times`, which must be of one type.
+copy for others (dmma_model.c: dmma of d or z, or of s, which are rows ffma; tf32x1 .. tf32w2 of s or c), to measurements of suite `row_times`, which must be of one type.
 
     tools/fit_model.py FILE.jsonl ... [--family NAME] [--test FILE.jsonl ...] [--passes N] [--only TEXT,...] [--write]
 
@@ -86,7 +86,8 @@ class Measured:
         self.products = [p for path in files for p in row_times.read(path)]
         found = [[(code.fit_row(f"{p.routine}_{name}".encode()), name, *us) for name, us in p.rows.items()] for p in self.products]
         is_half = self.products[0].routine[0] == "h"
-        self.rows = [[row for row in rows if row[0] >= 0 and (is_half or row[1].startswith(family + "_"))] for rows in found]
+        prefix = "ffma_" if self.products[0].routine[0] == "s" and family == "dmma" else family + "_"
+        self.rows = [[row for row in rows if row[0] >= 0 and (is_half or row[1].startswith(prefix))] for rows in found]
         some = [i for i, rows in enumerate(self.rows) if rows]
         self.products, self.rows = [self.products[i] for i in some], [self.rows[i] for i in some]
         self.c_products = (Product * len(self.products))(*(

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "cuda/host/image.h"
 #include "cuda/host/row_table.h"
+#include "cuda/rows/parts.h"
 #include "cuda/rows/rows.h"
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/triangle_args.h"
@@ -312,6 +313,26 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
   return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
 }
 
+/* Clusters beyond what any device has room for are to be allowed, and the device may have room for none. */
+static CUresult allow_cluster(CUkernel kernel, CUfunction function, CUdevice device, const ws_cuda_row *row) {
+  if (row->cluster <= WS_PORTABLE_PARTS) return CUDA_SUCCESS;
+  CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                               .value = {.clusterDim = {(unsigned)row->cluster, 1, 1}}};
+  const CUlaunchConfig launch = {.gridDimX = (unsigned)row->cluster,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = (unsigned)row->n_threads,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .sharedMemBytes = (unsigned)row->shared_bytes,
+                                 .attrs = &cluster,
+                                 .numAttrs = 1};
+  int n_clusters = 0;
+  CUresult result = ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel, device);
+  if (!result) result = ws_cuda.cuOccupancyMaxActiveClusters(&n_clusters, function, &launch);
+  return !result && n_clusters < 1 ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
 static int image_of(const ws_cuda_row *row) {
   switch (row->kind) {
   case WS_ROW_WGMMA:
@@ -351,6 +372,7 @@ static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
     result = ws_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&found->blocks_per_sm, function, row->n_threads,
                                                                  (size_t)row->shared_bytes);
   if (!result && found->blocks_per_sm < 1) result = CUDA_ERROR_NOT_SUPPORTED;
+  if (!result) result = allow_cluster(kernel, function, device, row);
   if (result) return result;
   /* As much shared memory as there is: else a launch may find an SM set up for the kernel before
    * it, with room for fewer blocks. A hint; nothing is lost if it is refused. */

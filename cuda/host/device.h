@@ -75,6 +75,14 @@ static inline double ws_rated_us_per_k(const ws_cuda_row *row, double elements) 
   return elements / row->rate * 2 * real * WS_RATED_SMS * 1e-6;
 }
 
+/* How many clusters of so many blocks are resident, of one block an SM: those of 3 and more have to fit into a GPC, some of which have
+ * fewer SMs (an H200's: of 4 and 8 by cudaOccupancyMaxActiveClusters, of 3 by times, of 16 a guess). */
+static inline int ws_most_clusters(int cluster, int n_sms) {
+  const int of_132 = cluster == 16 ? 7 : cluster == 8 ? 15 : cluster == 4 ? 30 : cluster == 3 ? 38 : WS_RATED_SMS / cluster;
+  const int most = n_sms * of_132 / WS_RATED_SMS;
+  return most > 1 ? most : 1;
+}
+
 int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
 

@@ -30,6 +30,7 @@
   X(cuKernelGetFunction, 12000)                        \
   X(cuKernelSetAttribute, 12000)                       \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
+  X(cuOccupancyMaxActiveClusters, 11070)               \
   X(cuLaunchKernelEx, 11060)                           \
   X(cuStreamIsCapturing, 10000)                        \
   X(cuStreamGetCaptureInfo, 11030)                     \

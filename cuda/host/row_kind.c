@@ -63,11 +63,10 @@ static ws_row_kind forced_kind_of_floats(const ws_call *call, const ws_problem *
   return forced->kind == WS_ROW_DMMA && plain == WS_ROW_TILED && may_be_copied(call, p) ? WS_ROW_DMMA : plain;
 }
 
-/* The models of rows whose warps copy for others have the event pair in their times, those of tiled rows and of slices do not; what is
- * between them is fitted to random products. */
+/* The models of rows whose warps copy for others, and of slices, have the event pair in their times, that of tiled rows does not. */
+enum { EVENTS_US = 5 };
 static double copied_best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  const double events_us = 5;
-  return best_us(call, p, device, kind, 0) - events_us;
+  return best_us(call, p, device, kind, 0) - EVENTS_US;
 }
 
 /* By slices of TF32 in one launch (tf32), by slices of 16 bits, by multiply-adds (ffma, outer, tiled): what the models think is fastest.
@@ -79,10 +78,11 @@ static ws_row_kind kind_of_floats(const ws_call *call, const ws_problem *p, cons
   const double tiled_us = tiled_adds_us(call, p, device);
   const double ffma_us = may_be_ffma ? copied_best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
   const double tf32_us = may_be_tf32(call, p, n_slices) ? copied_best_us(call, p, device, WS_ROW_TF32) : HUGE_VAL;
-  const double slices_us = may_be_sliced(call, p, n_slices) ? best_us(call, p, device, WS_ROW_SLICED, n_slices) : HUGE_VAL;
+  const double slices_us =
+      may_be_sliced(call, p, n_slices) ? best_us(call, p, device, WS_ROW_SLICED, n_slices) - EVENTS_US : HUGE_VAL;
   /* so the kinds come nearest to the best rows of 126 random products, most of odd lds, and of 195 with a short k; no choice may
    * go by lds */
-  const double adds_us = fmin(1.1 * ffma_us, 1.25 * tiled_us);
+  const double adds_us = fmin(ffma_us, 1.25 * tiled_us);
   const double elements = (double)p->m * ws_types[p->a.type].n_real * (double)p->n * (double)p->batch_count;
   const double least_elements = 8 * 64 * 128; /* with fewer items the model of slices is not good enough */
   if (tf32_us < adds_us && tf32_us <= slices_us) return WS_ROW_TF32;

@@ -86,7 +86,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
   {WS_ROW_MEMBERS(#t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, "tf32x" #slices, t, bm, bn, \
                   WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32_THREADS(bm, bn, wm, wn, groups),                  \
                   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, groups, stages), blocks, rate),                  \
-   .kind = WS_ROW_TF32, .n_slices = slices, .entry = #t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #groups,              \
+   .kind = WS_ROW_TF32, .n_slices = slices, .entry = #t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #groups,        \
    WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_TF32W_MEMBERS(row_name, bytes, t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                \
   WS_ROW_MEMBERS(row_name, "tf32w" #slices, t, bm, bn, WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32W_THREADS(bm, groups), \
@@ -94,7 +94,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
       .kind = WS_ROW_TF32, .n_slices = slices, .slice_places = places, WS_PARTS_MEMBERS(cluster, groups)
 #define WS_CUDA_TF32W_ROW(t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                                   \
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, WS_TF32W_SHARED_BYTES, t, slices, bm, \
-                    bn, groups, stages, places, blocks, cluster, rate),                                                      \
+                    bn, groups, stages, places, blocks, cluster, rate),                                                       \
    .entry = #t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #groups},
 #define WS_CUDA_TF32W_STAYS(t, slices, bm, bn, stages, places, blocks, rate)                                                    \
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g1_k1_stays", WS_TF32W_STAYS_BYTES, t, slices, bm, bn, 1, stages, \

@@ -1,7 +1,7 @@
 /* sliced_model.c - see sliced_model.h: the passes that make slices, by bytes; then chunk by chunk rounds of items, each as long as its
- * sums and what its first stage and its store take. Fitted to the times of all rows for random products of F32 and C32 (bench_gpu_gemm
- * --suite row_times, H100 80GB HBM3, 2026-11-26; bench/NOTES.md): rates (kernels.def) for 289 products, in TF32 216; terms, after the
- * store had been made faster, for 433 others, in TF32 220. */
+ * sums and what its first stage and its store take. Terms and rates (kernels.def) are fitted to the times of all rows for random
+ * products of F32 (250, in TF32 200) and C32 (200; bench_gpu_gemm --suite row_times, H200, 2026-11-27; bench/NOTES.md); those of three
+ * slices are those of two, and C32's in TF32 F32's. */
 #include "cuda/host/sliced_model.h"
 
 #include <math.h>
@@ -12,12 +12,20 @@
 #include "cuda/host/split.h"
 #include "cuda/shared/launch_state.h"
 
-static const struct {
+typedef struct sliced_terms {
   double chunk_us; /* launches */
   double bytes_per_us;
   double line_us; /* of an item, for each of its rows of reals */
   double pair_us; /* of an item of two blocks that share A */
-} terms[] = {{19.4, 2.36e6, 0.054, 0}, {21.2, 2.29e6, 0.058, 2.1}, {21.2, 2.29e6, 0.058, 2.1}};
+} sliced_terms;
+static const sliced_terms all_terms[][2] = {
+    {{19.2, 3.24e6, 0.0724, 0}, {19.2, 3.24e6, 0.0724, 0}},
+    {{26.6, 4.18e6, 0.0379, 1.06}, {28.2, 3.49e6, 0.057, 1.36}},
+    {{26.6, 4.18e6, 0.0379, 1.06}, {28.2, 3.49e6, 0.057, 1.36}}}; /* of so many slices; real, complex */
+
+static const sliced_terms *terms_of(const ws_problem *p, int n_slices) {
+  return &all_terms[n_slices - 1][ws_types[p->a.type].n_real - 1];
+}
 
 /* Two passes read floats, of which the second writes slices. A matrix is split again where C's chunks do not keep it. */
 static double split_bytes(const ws_problem *p, const ws_chunks *chunks, int n_slices) {
@@ -45,17 +53,19 @@ ws_sliced_product ws_sliced_look_at(const ws_problem *p, int n_slices) {
     look.shape[look.n_shapes++].count = count;
     n_chunks += count;
   }
-  look.first_us = n_chunks * terms[n_slices - 1].chunk_us + split_bytes(p, &chunks, n_slices) / terms[n_slices - 1].bytes_per_us;
+  const sliced_terms *t = terms_of(p, n_slices);
+  look.first_us = n_chunks * t->chunk_us + split_bytes(p, &chunks, n_slices) / t->bytes_per_us;
   return look;
 }
 
 double ws_sliced_us(const ws_sliced_product *product, const ws_problem *p, const ws_cuda_row *row, int n_sms) {
   if (!product->is_possible) return HUGE_VAL;
   const int unit = ws_types[p->a.type].n_real;
+  const sliced_terms *t = terms_of(p, row->n_slices);
   const double bm = row->bm, bn = (double)row->bn * row->coarse;
   const double places = ws_max(1, n_sms / row->cluster), share = ws_wanted_share(p, row->bm + (int)bn * row->cluster);
-  const double item_us = ws_rated_us_per_k(row, bm * bn) * (double)p->k + terms[row->n_slices - 1].line_us * bm * unit +
-                         (row->cluster > 1 ? terms[row->n_slices - 1].pair_us : 0);
+  const double item_us =
+      ws_rated_us_per_k(row, bm * bn) * (double)p->k + t->line_us * bm * unit + (row->cluster > 1 ? t->pair_us : 0);
   double rounds = 0;
   for (int i = 0; i < product->n_shapes; i++) {
     const double n_items =

@@ -9,13 +9,6 @@
 #include "core/problem.h"
 #include "cuda/host/device.h"
 
-/* How many clusters of so many blocks are resident, of one block an SM: those of 4 and 8 have to fit
- * into a GPC, some of which have fewer SMs (cudaOccupancyMaxActiveClusters of an H200: 30 and 15). */
-static inline int ws_most_clusters(int cluster, int n_sms) {
-  const int most = cluster == 8 ? n_sms * 15 / 132 : cluster == 4 ? n_sms * 30 / 132 : n_sms / cluster;
-  return most > 1 ? most : 1;
-}
-
 /* What the model's terms are; us, or what a us brings. Doubles only, which tools/fit_model.py fits:
  * it reads their names here. */
 typedef struct ws_wgmma_terms {

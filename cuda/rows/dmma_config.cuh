@@ -11,8 +11,7 @@ namespace ws {
  * is B; with both transposed P is B, as then P has its own direction contiguous, and Q has k. */
 enum class dmma_ops { nn, nt, tn, tt };
 
-template <class Type, int BM, int BN, int WP, int WQ, int K_GROUPS, int STAGES, int BLOCKS, dmma_ops OPS>
-struct dmma_config {
+template <class Type, int BM, int BN, int WP, int WQ, int K_GROUPS, int STAGES, int BLOCKS, dmma_ops OPS> struct dmma_config {
   using type = Type;
   using real = typename Type::real;
   using element = typename Type::element;

@@ -5,12 +5,12 @@
 #include "cuda/rows/parts.h"
 
 #define WS_CUDA_TF32W_ENTRY(name, a_k, b_k, t, slices, bm, bn, k_groups, stages, places, blocks)               \
-  extern "C" __global__ void __launch_bounds__(WS_TF32W_THREADS(bm, k_groups), blocks)                                  \
-      name(const __grid_constant__ ws_gemm_args args) {                                                                 \
-    extern __shared__ __align__(1024) unsigned char shared[];                                                           \
+  extern "C" __global__ void __launch_bounds__(WS_TF32W_THREADS(bm, k_groups), blocks)                         \
+      name(const __grid_constant__ ws_gemm_args args) {                                                        \
+    extern __shared__ __align__(1024) unsigned char shared[];                                                  \
     using config = ws::tf32w_config<ws::type_##t, slices, bm, bn, k_groups, stages, places, blocks, a_k, b_k>; \
-    __shared__ typename ws::tf32_kernel<config>::place at;                                                              \
-    ws::tf32_kernel<config>{args, shared, at, ws::shared_address(shared)}.run();                                        \
+    __shared__ typename ws::tf32_kernel<config>::place at;                                                     \
+    ws::tf32_kernel<config>{args, shared, at, ws::shared_address(shared)}.run();                               \
   }
 #define WS_CUDA_TF32W_STAYS_ENTRY(name, a_k, b_k, t, slices, bm, bn, stages, places, blocks)               \
   extern "C" __global__ void __launch_bounds__(WS_TF32W_THREADS(bm, 1), blocks)                            \
@@ -26,8 +26,9 @@
 #define WS_CUDA_TF32W_NAME(t, slices, bm, bn, k_groups) t##gemm_tf32w##slices##_##bm##x##bn##_g##k_groups
 #define WS_CUDA_TF32W_STAYS_NAME(t, slices, bm, bn) t##gemm_tf32w##slices##_##bm##x##bn##_g1_k1_stays
 #define WS_CUDA_TF32W_ENTRIES_OF(entry, name, ...) WS_CUDA_TF32W_ENTRIES(entry, name, __VA_ARGS__)
-#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate)                                \
-  WS_IF_PARTS_##cluster(WS_CUDA_TF32W_ENTRIES_OF(WS_CUDA_TF32W_ENTRY, WS_CUDA_TF32W_NAME(t, slices, bm, bn, k_groups), t, slices, bm, bn, k_groups, stages, places, blocks))
+#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate)                             \
+  WS_IF_PARTS_##cluster(WS_CUDA_TF32W_ENTRIES_OF(WS_CUDA_TF32W_ENTRY, WS_CUDA_TF32W_NAME(t, slices, bm, bn, k_groups), t, \
+                                                 slices, bm, bn, k_groups, stages, places, blocks))
 #define WS_CUDA_TF32W_STAYS(t, slices, bm, bn, stages, places, blocks, rate)                                                  \
   WS_CUDA_TF32W_ENTRIES_OF(WS_CUDA_TF32W_STAYS_ENTRY, WS_CUDA_TF32W_STAYS_NAME(t, slices, bm, bn), t, slices, bm, bn, stages, \
                            places, blocks)

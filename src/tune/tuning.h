@@ -45,13 +45,15 @@
   X(DMMA_G1_K2, "dmma_g1_k2")                                                           \
   X(DMMA_G1_K3, "dmma_g1_k3")                                                           \
   X(DMMA_G1_K4, "dmma_g1_k4")                                                           \
-  X(DMMA_G1_K6, "dmma_g1_k6")                                                           \
   X(DMMA_G1_K8, "dmma_g1_k8")                                                           \
+  X(DMMA_G1_K16, "dmma_g1_k16")                                                         \
   X(DMMA_G2, "dmma_g2")                                                                 \
   X(DMMA_G2_K4, "dmma_g2_k4")                                                           \
   X(DMMA_G2_K8, "dmma_g2_k8")                                                           \
+  X(DMMA_G2_K16, "dmma_g2_k16")                                                         \
   X(DMMA_G4, "dmma_g4")                                                                 \
   X(DMMA_G4_K8, "dmma_g4_k8")                                                           \
+  X(DMMA_G4_K16, "dmma_g4_k16")                                                         \
   X(FFMA_G2, "ffma_g2") /* ffma rows, likewise; those of one part are a chain */        \
   X(FFMA_G2_K2, "ffma_g2_k2")                                                           \
   X(FFMA_G2_K4, "ffma_g2_k4")                                                           \
@@ -59,6 +61,7 @@
   X(FFMA_G4, "ffma_g4")                                                                 \
   X(FFMA_G4_K4, "ffma_g4_k4")                                                           \
   X(FFMA_G4_K8, "ffma_g4_k8")                                                           \
+  X(FFMA_G4_K16, "ffma_g4_k16")                                                         \
   X(TF32X2_G1, "tf32x2_g1") /* tf32 rows, likewise, of two slices and of one */         \
   X(TF32X2_G1_K2, "tf32x2_g1_k2")                                                       \
   X(TF32X2_G1_K4, "tf32x2_g1_k4")                                                       \
@@ -66,16 +69,18 @@
   X(TF32X2_G2, "tf32x2_g2")                                                             \
   X(TF32X2_G2_K4, "tf32x2_g2_k4")                                                       \
   X(TF32X2_G2_K8, "tf32x2_g2_k8")                                                       \
+  X(TF32X2_G2_K16, "tf32x2_g2_k16")                                                     \
   X(TF32X2_G4, "tf32x2_g4")                                                             \
   X(TF32X2_G4_K2, "tf32x2_g4_k2")                                                       \
   X(TF32X2_G4_K4, "tf32x2_g4_k4")                                                       \
   X(TF32X2_G4_K8, "tf32x2_g4_k8")                                                       \
+  X(TF32X2_G4_K16, "tf32x2_g4_k16")                                                     \
   X(TF32X1_G1, "tf32x1_g1")                                                             \
   X(TF32X1_G1_K2, "tf32x1_g1_k2")                                                       \
   X(TF32X1_G1_K3, "tf32x1_g1_k3")                                                       \
   X(TF32X1_G1_K4, "tf32x1_g1_k4")                                                       \
-  X(TF32X1_G1_K6, "tf32x1_g1_k6")                                                       \
   X(TF32X1_G1_K8, "tf32x1_g1_k8")                                                       \
+  X(TF32X1_G1_K16, "tf32x1_g1_k16")                                                     \
   X(TF32X1_G2, "tf32x1_g2")                                                             \
   X(TF32X1_G2_K4, "tf32x1_g2_k4")                                                       \
   X(TF32X1_G2_K8, "tf32x1_g2_k8")                                                       \
@@ -83,16 +88,18 @@
   X(TF32X1_G4_K2, "tf32x1_g4_k2")                                                       \
   X(TF32X1_G4_K4, "tf32x1_g4_k4")                                                       \
   X(TF32X1_G4_K8, "tf32x1_g4_k8")                                                       \
+  X(TF32X1_G4_K16, "tf32x1_g4_k16")                                                     \
   X(PAIRS, "pairs")         /* outer rows of complex ones: both products of each k */   \
   X(TF32W2_G1, "tf32w2_g1") /* by wgmma; of one slice they sum as tf32x1 does */        \
   X(TF32W2_G1_K2, "tf32w2_g1_k2")                                                       \
   X(TF32W2_G1_K3, "tf32w2_g1_k3")                                                       \
   X(TF32W2_G1_K4, "tf32w2_g1_k4")                                                       \
-  X(TF32W2_G1_K6, "tf32w2_g1_k6")                                                       \
   X(TF32W2_G1_K8, "tf32w2_g1_k8")                                                       \
+  X(TF32W2_G1_K16, "tf32w2_g1_k16")                                                     \
   X(TF32W2_G2, "tf32w2_g2")                                                             \
   X(TF32W2_G2_K4, "tf32w2_g2_k4")                                                       \
   X(TF32W2_G2_K8, "tf32w2_g2_k8")                                                       \
+  X(TF32W2_G2_K16, "tf32w2_g2_k16")                                                     \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

@@ -179,7 +179,7 @@ static bool is_sliced(const wsgemm_kernel_info *row) { return row->n_slices > 1;
  * beside tensor cores. */
 enum {
   MOST_GROUPS = 16,
-  MOST_BLOCKS = 8,
+  MOST_BLOCKS = 16,
   MOST_STEPS = 8,
   SUMS_PLAIN = 0,
   SUMS_SLICED,

@@ -29,6 +29,7 @@ typedef struct fake_kernel {
   char name[96];
   const fake_library *library;
   int max_shared[FAKE_MOST_DEVICES];
+  bool may_be_large[FAKE_MOST_DEVICES]; /* clusters beyond the portable ones */
   int planned_threads, planned_shared;
 } fake_kernel;
 /* A variable of an image, in one context. */
@@ -87,7 +88,7 @@ static pthread_mutex_t lock =
 /* An H200's numbers, but for the odd ones, which no other number here can be mistaken for; and
  * without its tensor cores' own kernels, which have a suite of theirs (test_backend_wgmma.c). */
 #define DEVICE \
-  { 80, 131, 2, 227 << 10, 0, false }
+  { 80, 131, 2, 227 << 10, 16, 0, false }
 fake_driver fake = {.is_initialised = true,
                     .n_devices = 2,
                     .device = {DEVICE, DEVICE, DEVICE, DEVICE, DEVICE, DEVICE, DEVICE, DEVICE},
@@ -516,6 +517,10 @@ static CUresult fake_cuKernelGetFunction(CUfunction *function, CUkernel kernel) 
 static CUresult fake_cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
   ENTER(cuKernelSetAttribute);
   if (!is_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    ((fake_kernel *)kernel)->may_be_large[device] = value != 0;
+    return leave(result);
+  }
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > fake.device[device].max_shared)
     return leave(CUDA_ERROR_INVALID_VALUE);
   ((fake_kernel *)kernel)->max_shared[device] = value;
@@ -538,10 +543,30 @@ static CUresult fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, 
   return leave(result);
 }
 
+static unsigned cluster_of(const CUlaunchConfig *c) {
+  for (unsigned i = 0; i < c->numAttrs; i++)
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return c->attrs[i].value.clusterDim.x;
+  return 1;
+}
+
+enum { PORTABLE_CLUSTER = 8 };
+static bool has_room_for_cluster(const CUlaunchConfig *c, const fake_kernel *kernel, int device) {
+  const int cluster = (int)cluster_of(c);
+  return cluster <= PORTABLE_CLUSTER || (kernel->may_be_large[device] && cluster <= fake.device[device].most_cluster);
+}
+
+static CUresult fake_cuOccupancyMaxActiveClusters(int *n_clusters, CUfunction function, const CUlaunchConfig *config) {
+  ENTER(cuOccupancyMaxActiveClusters);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  *n_clusters = has_room_for_cluster(config, (const fake_kernel *)function, fake_current()->device);
+  return leave(result);
+}
+
 static bool is_launch_good(const CUlaunchConfig *c, const fake_kernel *kernel, int device) {
-  return c->gridDimX >= 1 && c->gridDimX <= WS_SCHED_MAX_ITEMS && c->gridDimY >= 1 && c->gridDimY <= 65535 && c->gridDimZ >= 1 &&
-         c->gridDimZ <= 65535 && c->blockDimX >= 1 && c->blockDimY >= 1 && c->blockDimZ >= 1 &&
-         (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ <= 1024 && shared_fits(kernel, device, c->sharedMemBytes);
+  return has_room_for_cluster(c, kernel, device) && c->gridDimX >= 1 && c->gridDimX <= WS_SCHED_MAX_ITEMS && c->gridDimY >= 1 &&
+         c->gridDimY <= 65535 && c->gridDimZ >= 1 && c->gridDimZ <= 65535 && c->blockDimX >= 1 && c->blockDimY >= 1 &&
+         c->blockDimZ >= 1 && (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ <= 1024 &&
+         shared_fits(kernel, device, c->sharedMemBytes);
 }
 
 static bool is_cooperative(const CUlaunchConfig *c) {
@@ -563,12 +588,6 @@ static bool waits_for_the_one_before(const char *kernel) {
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strstr(kernel, names[i])) return true;
   return false;
-}
-
-static unsigned cluster_of(const CUlaunchConfig *c) {
-  for (unsigned i = 0; i < c->numAttrs; i++)
-    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return c->attrs[i].value.clusterDim.x;
-  return 1;
 }
 
 /* An entry point is called after its row, or after what rows of any cluster have in common, and then after itself. One name may begin

@@ -41,6 +41,7 @@ typedef enum fake_memory { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED } fake_memory;
 typedef struct fake_device {
   int cc, n_sms, blocks_per_sm; /* cc: 10 * major + minor */
   int max_shared;               /* of one block, bytes */
+  int most_cluster;             /* blocks of a cluster, if it may be large */
   int64_t room;                 /* of each allocation; 0: any number of bytes */
   bool has_no_pools;
 } fake_device;

@@ -138,6 +138,35 @@ static void no_kernels(void) {
     check_in_child(fake_function_names[functions[i]], no_kernel, (void *)&functions[i]);
 }
 
+/* Rows of large clusters are there on a device that has room for one, and nowhere else. */
+CHILD_CASE(large_clusters) {
+  (void)unused;
+  enum { LARGE = 16, PORTABLE = 8 };
+  fake.device[0].cc = fake.device[1].cc = 90;
+  fake.device[1].most_cluster = PORTABLE;
+  int n_rows = 0;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    const ws_cuda_row *row = &gpu_rows[r];
+    if (row->cluster != LARGE) continue;
+    n_rows++;
+    wsgemm_handle *h = handle_of_row(row);
+    wsgemm_gemm_desc d = device_desc(row->type, 24, 20, 800, 0), other = device_desc(row->type, 24, 20, 800, 1);
+    d.math = other.math = strcmp(row->family, "ffma") == 0 ? WSGEMM_MATH_PEDANTIC
+                          : row->n_slices == 1             ? WSGEMM_MATH_TF32
+                                                           : WSGEMM_MATH_DEFAULT;
+    fake_forget();
+    CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 1 && row_of(&fake.launch[0]) == row &&
+              fake.launch[0].cluster == LARGE,
+          "%s: %d launches; %s", row->name, fake.n_launches, wsgemm_last_error());
+    expect_failure(h, &other, WSGEMM_ARCH_MISMATCH, row->name);
+    fake_forget();
+    CHECK(watched_gemm(NULL, &other) == WSGEMM_SUCCESS && fake.n_launches > 0 && fake.launch[0].cluster <= PORTABLE,
+          "%s: not without it; %s", row->name, wsgemm_last_error());
+    wsgemm_destroy(h);
+  }
+  CHECK(n_rows > 0, "no such rows");
+}
+
 /* ---- calls that fail ------------------------------------------------------------------------- */
 
 CHILD_CASE(launches_fail) {
@@ -453,6 +482,7 @@ static const struct check_case cases[] = {{"nobody_has_initialised_it", nobody_h
                                           {"shared_memory_too_small", shared_memory_too_small},
                                           {"no_block_fits", no_block_fits},
                                           {"no_scaling", no_scaling},
+                                          {"large_clusters", large_clusters},
                                           {"launches_fail", launches_fail},
                                           {"each_call_fails", each_call_fails},
                                           {"shared_memory_refused_once", shared_memory_refused_once},

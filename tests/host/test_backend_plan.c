@@ -178,5 +178,6 @@ static void entries(void) {
   }
 }
 
-static const struct check_case cases[] = {{"entries", entries}, {"orders", orders}, {"sliced", sliced}, {"others", others}, {"remembered", remembered}};
+static const struct check_case cases[] = {
+    {"entries", entries}, {"orders", orders}, {"sliced", sliced}, {"others", others}, {"remembered", remembered}};
 CHECK_MAIN("backend_plan", cases)

@@ -70,8 +70,8 @@ class Fit(unittest.TestCase):
             terms = dict(zip(names, fit_model.terms_of(self.code, letter, family)))
             written = {name: float(value) for name, value in re.findall(r"\.(\w+) = ([\d.e+]+),", structure)}
             self.assertEqual({name: terms[name] for name in written}, written, (family, letter))
-            most = 3e5 if family == "dmma" else 1e6
-            self.assertTrue(1 < terms["launch_us"] < 10 and 1e5 < terms["mma_per_us"] < most and 0 < terms["cluster_places"] <= 1, letter)
+            most = 3e5 if family == "dmma" else 1.8e6  # what the units can
+            self.assertTrue(1 < terms["launch_us"] < 10 and 1e5 < terms["mma_per_us"] < most, letter)
 
     def test_search_finds_what_the_times_are_made_of(self):
         wanted = list(self.terms)

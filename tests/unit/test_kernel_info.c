@@ -5,6 +5,7 @@
 #include "wsgemm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What a line of the registry says; letters and words are its own. */
@@ -211,16 +212,16 @@ static void check_shared(const wsgemm_kernel_info *info) {
         "%s: %d bytes of shared memory, tiles of %lld", info->name, info->shared_bytes, tiles);
 }
 
-/* "x2", "k8", "s2": so many blocks; "x24": as many along m, and along n; "s2k4": as many share A, with as many parts of k each. */
-static int cluster_of(const char *text) {
-  int n_blocks = *text ? 1 : 0;
-  for (; *text; text++)
-    if (*text >= '0' && *text <= '9') n_blocks *= *text - '0';
-  return n_blocks;
-}
+/* "x2", "k16", "s2": so many blocks; "x24": as many along m, and along n; "s2k4": as many share A, with as many parts of k each. */
 static int splits_of(const char *text) {
   const char *k = strchr(text, 'k');
-  return !*text ? 0 : k ? k[1] - '0' : 1;
+  return !*text ? 0 : k ? atoi(k + 1) : 1;
+}
+static int cluster_of(const char *text) {
+  int n_blocks = *text ? splits_of(text) : 0;
+  for (; *text && *text != 'k'; text++)
+    if (*text >= '0' && *text <= '9') n_blocks *= *text - '0';
+  return n_blocks;
 }
 
 static void every_field(void) {
