@@ -68,7 +68,7 @@ static inline bool ws_is_outer(const ws_cuda_row *row) { return row->kind == WS_
 /* Blocks of the cluster along n, which load A for each other. */
 static inline int ws_cluster_n(const ws_cuda_row *row) { return row->cluster / row->cluster_splits / row->cluster_m; }
 
-/* Rates are those of an H200, of rows by slices an H100's; us of an SM for a k of so many elements of an item, if all goes well. */
+/* Rates are those of an H200; us of an SM for a k of so many elements of an item, if all goes well. */
 enum { WS_RATED_SMS = 132 };
 static inline double ws_rated_us_per_k(const ws_cuda_row *row, double elements) {
   const double real = ws_types[row->type].n_real * ws_types[row->type].n_real;

@@ -15,6 +15,7 @@ typedef struct ws_dmma_terms {
   double pair_bytes, word_bytes; /* that an SM copies in a us, by 16 bytes, by elements */
   double pipeline_us;            /* from a stage's copies to its being full, if the pipeline waits for nothing else */
   double part_us, sum_us;        /* of a cluster; and of each thousand words of 8 bytes that are added up */
+  double block_us, large_us;     /* of each block of a cluster; of one of more than WS_PORTABLE_PARTS */
   double memory_per_us;          /* bytes of A, B and C */
   double store_per_us;           /* bytes of C that an SM stores */
   double next_us;                /* from item to item, where blocks stay */
