@@ -71,8 +71,8 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
   static __device__ __forceinline__ float4 load_four(const float *from, bool flipped) {
     return __ldg(reinterpret_cast<const float4 *>(flipped ? from - 3 : from));
   }
-  /* Nothing is done with what is read, as it is not there yet. Rows that do not exist are others. Steps are read again each time, as
-   * their multiples would stay in registers. */
+  /* Of tile j whose columns all exist. Nothing is done with what is read, as it is not there yet. Rows that do not exist are others.
+   * Steps are read again each time, as their multiples would stay in registers. */
   template <reading HOW> __device__ __forceinline__ void load_half(float (&to)[4][4], int tile, int j, int h) const {
     int64_t row_step = args.of_d.row, column_step = args.of_d.column;
     asm volatile("" : "+l"(row_step), "+l"(column_step));
@@ -182,7 +182,8 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
   /* A tile's rows less D's tile, in `own`, times unknowns; then own is tile `next` of D, columns of tile next_j. */
   template <reading HOW>
   __device__ __forceinline__ void subtract_tile(sums &acc, piece &own, const float *slot, int next, int next_j) const {
-    next = least(next, n_tiles - 1), next_j = least(next_j, n_tiles - 1); /* what is not needed is some other tile */
+    /* what is not needed is some other tile; the last one's columns may not all exist */
+    next = least(next, n_tiles - 1), next_j = least(next_j, n_tiles - 2);
     sums product = {};
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -297,7 +298,7 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
     for (int q = 0; q < TILES; q++)
       if (first + q * WARPS < n_tiles) load_sides<HOW>(acc[q], x, first + q * WARPS, n_columns);
     const int begin = least(first == 0 ? WARPS : first, n_tiles - 1);
-    load_half<HOW>(own[0], begin, 0, 0), load_half<HOW>(own[1], begin, 0, 1);
+    if (n_tiles > 1) load_half<HOW>(own[0], begin, 0, 0), load_half<HOW>(own[1], begin, 0, 1);
     if (first < n_tiles) begin_diagonal(first), end_diagonal(first);
 #pragma unroll
     for (int q = 0; q < TILES; q++)
