@@ -22,6 +22,7 @@
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/wgmma.cuh"
+#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
@@ -53,7 +54,7 @@ template <class Config> struct dmma_kernel {
   /* Blocks share all of k; of its part each does what is not zeros of a triangle, from the beginning of a stage on. So
    * parts are the same for tiles of any size. */
   __device__ __forceinline__ void find_place() const {
-    const uint32_t item_idx = item_of_cluster();
+    const uint32_t item_idx = worker_idx_of_cluster();
     const ws_tile tile =
         args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));

@@ -31,6 +31,7 @@
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/wgmma.cuh"
+#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
@@ -431,7 +432,7 @@ template <class Config> struct tf32_kernel {
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) find_place(item_of_cluster());
+    if (threadIdx.x == 0) find_place(worker_idx_of_cluster());
     if (threadIdx.x == 32) make_barriers();
     if (threadIdx.x == 64) bring_arguments();
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);

@@ -25,9 +25,6 @@ struct k_part {
   }
 };
 
-/* The item of this block's cluster. */
-__device__ __forceinline__ uint32_t item_of_cluster() { return cluster_blocks() == 1 ? blockIdx.x : cluster_idx(); }
-
 /* Blocks whose sums are asked for at the same time, of so many groups of warps each. */
 __host__ __device__ constexpr int blocks_at_once(int k_groups) { return k_groups < 4 ? 4 : 2; }
 

@@ -6,6 +6,7 @@
  * columns, groups) is shared out by the same two numbers. */
 #ifndef WS_CUDA_SCHED_FIXED_CUH
 #define WS_CUDA_SCHED_FIXED_CUH
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/sched/sched.h"
 
 namespace ws {
@@ -13,6 +14,9 @@ namespace ws {
 /* A worker: CLUSTER blocks, which count as one. */
 template <int CLUSTER = 1> __device__ __forceinline__ uint32_t worker_idx() { return blockIdx.x / CLUSTER; }
 template <int CLUSTER = 1> __device__ __forceinline__ uint32_t n_workers() { return gridDim.x / CLUSTER; }
+
+/* The same of as many blocks as the launch has put into a cluster. */
+__device__ __forceinline__ uint32_t worker_idx_of_cluster() { return cluster_blocks() == 1 ? blockIdx.x : cluster_idx(); }
 
 template <int CLUSTER> struct sched_fixed_of {
   static constexpr bool keeps_blocks = true;
