@@ -199,7 +199,7 @@ static __attribute__((noinline)) void transpose_words(int64_t n, int64_t k, cons
   transpose_avx512(n, k, in, ld_in, out, ld_out, 4);
 }
 
-static void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+static inline void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
   const char *from = in;
   char *to = out;
   if (k <= 4) {
@@ -232,7 +232,7 @@ static __attribute__((noinline)) void transpose_pairs(int64_t n, int64_t k, cons
   transpose_avx512(n, k, in, ld_in, out, ld_out, 8);
 }
 
-static void transpose_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+static inline void transpose_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
   const char *from = in;
   char *to = out;
   if (n <= 4 && k > 4) {
@@ -244,19 +244,19 @@ static void transpose_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld_
   if (done < n) transpose_pairs(n - done, k, from + done * 8, ld_in, to + done * ld_out * 8, ld_out);
 }
 
-static void transpose_avx512_16(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+static inline void transpose_avx512_16(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
   transpose_avx512(n, k, in, ld_in, out, ld_out, 16);
 }
 
-static void pack_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
+static inline void pack_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
   pack_avx512(n, k, in, ld, k_contiguous, out, width, 4);
 }
 
-static void pack_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
+static inline void pack_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
   pack_avx512(n, k, in, ld, k_contiguous, out, width, 8);
 }
 
-static void pack_avx512_16(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
+static inline void pack_avx512_16(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
   pack_avx512(n, k, in, ld, k_contiguous, out, width, 16);
 }
 #endif

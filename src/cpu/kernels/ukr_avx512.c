@@ -1,5 +1,5 @@
-/* ukr_avx512.c - the micro-kernels of the avx512 rows of kernels.def: the shared tile and vector
- * kernels over simd_avx512.h. */
+/* ukr_avx512.c - the micro-kernels of the avx512 rows of kernels.def for real numbers: the shared tile and vector
+ * kernels over simd_avx512.h. Those for complex numbers are in a file of their own, as compilers take minutes for each. */
 #include "cpu/kernels/simd_avx512.h"
 
 #include "cpu/kernels/pack_avx512.h"
@@ -33,32 +33,6 @@
 #define WS_PACK pack_avx512_8
 #define WS_TRANSPOSE transpose_avx512_8
 #define WS_STORE_ROWS store_rows_8
-#include "cpu/kernels/ukr_type.h"
-
-#define WS_T c
-#define WS_R float
-#define WS_L s
-#define WS_UNIT 2
-#define WS_MV 2
-#define WS_NR 6
-#define WS_NR_3 4
-#define WS_NR_4 3
-#define WS_PACK pack_avx512_8
-#define WS_TRANSPOSE transpose_avx512_8
-#define WS_STORE_ROWS store_rows_4x2
-#include "cpu/kernels/ukr_type.h"
-
-#define WS_T z
-#define WS_R double
-#define WS_L d
-#define WS_UNIT 2
-#define WS_MV 2
-#define WS_NR 6
-#define WS_NR_3 4
-#define WS_NR_4 3
-#define WS_PACK pack_avx512_16
-#define WS_TRANSPOSE transpose_avx512_16
-#define WS_STORE_ROWS store_rows_8x2
 #include "cpu/kernels/ukr_type.h"
 
 #include "cpu/kernels/convert.h"
