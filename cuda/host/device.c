@@ -316,17 +316,8 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
 /* Clusters beyond what any device has room for are to be allowed, and the device may have room for none. */
 static CUresult allow_cluster(CUkernel kernel, CUfunction function, CUdevice device, const ws_cuda_row *row) {
   if (row->cluster <= WS_PORTABLE_PARTS) return CUDA_SUCCESS;
-  CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-                               .value = {.clusterDim = {(unsigned)row->cluster, 1, 1}}};
-  const CUlaunchConfig launch = {.gridDimX = (unsigned)row->cluster,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = (unsigned)row->n_threads,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .sharedMemBytes = (unsigned)row->shared_bytes,
-                                 .attrs = &cluster,
-                                 .numAttrs = 1};
+  CUlaunchAttribute cluster = ws_cluster_attribute(row->cluster);
+  const CUlaunchConfig launch = ws_launch_config(row->cluster, row->n_threads, row->shared_bytes, &cluster, 1);
   int n_clusters = 0;
   CUresult result = ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel, device);
   if (!result) result = ws_cuda.cuOccupancyMaxActiveClusters(&n_clusters, function, &launch);
@@ -360,7 +351,7 @@ static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
                                                      "nn",    "nt",  "tn",      "tt",    "bare"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
-  snprintf(name, sizeof name, "%s_%s", row->entry ? row->entry : row->name, suffixes[entry]);
+  snprintf(name, sizeof name, "%.*s_%s", (int)ws_entry_length(row), row->name, suffixes[entry]);
   ws_device_kernel *found = &r->kernel[row_idx][entry];
   CUkernel kernel;
   CUfunction function;

@@ -4,6 +4,7 @@
 #ifndef WS_CUDA_DEVICE_H
 #define WS_CUDA_DEVICE_H
 #include <stdint.h>
+#include <string.h>
 
 #include "core/handle.h"
 #include "cuda/host/driver.h"
@@ -38,7 +39,6 @@ enum { WS_LEAST_CC = 80, WS_BY_MAP_CC = 90 };
 
 typedef struct ws_cuda_row {
   const char *name;   /* made from the row's values: "sgemm_simt_128x64x16_c2" */
-  const char *entry;  /* that its entry points' names begin with, where rows share these (parts.h); else NULL: the name */
   const char *family; /* what kernels.def calls its mainloop or product: "simt", ..., "wgmma" */
   wsgemm_type type;
   int bm, bn, bk, coarse, stages;
@@ -60,7 +60,13 @@ typedef struct ws_cuda_row {
   int slice_places;   /* tf32: of tf32w.def, with room for so many k blocks' slices of B; 0: of tf32.def */
   double rate;        /* relative speed on large products: see kernels.def */
   bool stays;         /* of the rows with entries for ops those whose blocks take items one after the other */
+  bool any_parts;     /* its entry points are those of all rows that differ in `cluster` alone (parts.h) */
 } ws_cuda_row;
+
+/* How much of a row's name its entry points' names begin with: not how many blocks share k, where these do not matter to them. */
+static inline size_t ws_entry_length(const ws_cuda_row *row) {
+  return row->any_parts ? (size_t)(strstr(row->name, "_k") - row->name) : strlen(row->name);
+}
 
 /* Of outer.def. */
 static inline bool ws_is_outer(const ws_cuda_row *row) { return row->kind == WS_ROW_DMMA && row->stays; }

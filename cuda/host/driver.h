@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* X(name, version of the interface as cuda_version * 10 in cudaTypedefs.h) */
 #define WS_DRIVER_ENTRIES(X)                           \
@@ -120,4 +121,21 @@ bool ws_driver_may_be_inherited(void);
 /* Whether this process can read the memory itself: what is left to ask of a pointer when the driver
  * cannot be asked. */
 bool ws_is_readable(const void *pointer);
+
+/* A launch of blocks in a row, and of clusters of them. */
+static inline CUlaunchConfig ws_launch_config(int64_t n_blocks, int n_threads, int shared_bytes, CUlaunchAttribute *attributes,
+                                              unsigned n_attributes) {
+  return (CUlaunchConfig){.gridDimX = (unsigned)n_blocks,
+                          .gridDimY = 1,
+                          .gridDimZ = 1,
+                          .blockDimX = (unsigned)n_threads,
+                          .blockDimY = 1,
+                          .blockDimZ = 1,
+                          .sharedMemBytes = (unsigned)shared_bytes,
+                          .attrs = attributes,
+                          .numAttrs = n_attributes};
+}
+static inline CUlaunchAttribute ws_cluster_attribute(int cluster) {
+  return (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value = {.clusterDim = {(unsigned)cluster, 1, 1}}};
+}
 #endif

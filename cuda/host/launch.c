@@ -12,19 +12,9 @@ CUresult ws_launch_make(const ws_launch *l, CUstream stream) {
   if (l->begin == WS_BEGIN_PDL)
     attributes[n_attributes++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                                      .value = {.programmaticStreamSerializationAllowed = 1}};
-  if (l->cluster > 1)
-    attributes[n_attributes++] =
-        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value = {.clusterDim = {(unsigned)l->cluster, 1, 1}}};
-  CUlaunchConfig config = {.gridDimX = (unsigned)l->n_blocks,
-                           .gridDimY = 1,
-                           .gridDimZ = 1,
-                           .blockDimX = (unsigned)l->n_threads,
-                           .blockDimY = 1,
-                           .blockDimZ = 1,
-                           .sharedMemBytes = (unsigned)l->shared_bytes,
-                           .hStream = stream,
-                           .attrs = attributes,
-                           .numAttrs = n_attributes};
+  if (l->cluster > 1) attributes[n_attributes++] = ws_cluster_attribute(l->cluster);
+  CUlaunchConfig config = ws_launch_config(l->n_blocks, l->n_threads, l->shared_bytes, attributes, n_attributes);
+  config.hStream = stream;
   union {
     const void *given;
     void *wanted;

@@ -73,11 +73,11 @@ static const ws_cuda_row ws_cuda_rows[] = {
   {WS_ROW_MEMBERS(#t "gemm_dmma_" #bm "x" #bn "_g" #groups "_k" #cluster, "dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t), \
                   stages, WS_DMMA_THREADS(bm, bn, wp, wq, groups),                                                         \
                   WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, groups, stages), blocks, rate),                           \
-   .kind = WS_ROW_DMMA, .is_fma = true, .entry = #t "gemm_dmma_" #bm "x" #bn "_g" #groups, WS_PARTS_MEMBERS(cluster, groups)},
+   .kind = WS_ROW_DMMA, .is_fma = true, .any_parts = true, WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, groups, stages, blocks, cluster, rate)                                      \
   {WS_ROW_MEMBERS(#t "gemm_ffma_" #bm "x" #bn "_g" #groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK, stages,        \
                   WS_DMMA_THREADS(bm, bn, wm, wn, groups), WS_FFMA_SHARED_BYTES(bm, bn, groups, stages), blocks, rate), \
-   .kind = WS_ROW_DMMA, .is_fma = true, .entry = #t "gemm_ffma_" #bm "x" #bn "_g" #groups, WS_PARTS_MEMBERS(cluster, groups)},
+   .kind = WS_ROW_DMMA, .is_fma = true, .any_parts = true, WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                                  \
   {WS_ROW_MEMBERS(#t "gemm_outer_" #bm "x" #bn, "outer", t, bm, bn, WS_OUTER_BK, stages, WS_OUTER_THREADS(warps), \
                   WS_OUTER_SHARED_BYTES(WS_OUTER_UNIT_##t, bm, bn, stages), blocks, rate),                        \
@@ -86,8 +86,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
   {WS_ROW_MEMBERS(#t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, "tf32x" #slices, t, bm, bn, \
                   WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32_THREADS(bm, bn, wm, wn, groups),                  \
                   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, groups, stages), blocks, rate),                  \
-   .kind = WS_ROW_TF32, .n_slices = slices, .entry = #t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #groups,        \
-   WS_PARTS_MEMBERS(cluster, groups)},
+   .kind = WS_ROW_TF32, .n_slices = slices, .any_parts = true, WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_TF32W_MEMBERS(row_name, bytes, t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                \
   WS_ROW_MEMBERS(row_name, "tf32w" #slices, t, bm, bn, WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32W_THREADS(bm, groups), \
                  bytes(WS_TF32_UNIT_##t, slices, bm, bn, groups, stages, places), blocks, rate),                           \
@@ -95,7 +94,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_TF32W_ROW(t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                                   \
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, WS_TF32W_SHARED_BYTES, t, slices, bm, \
                     bn, groups, stages, places, blocks, cluster, rate),                                                       \
-   .entry = #t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #groups},
+   .any_parts = true},
 #define WS_CUDA_TF32W_STAYS(t, slices, bm, bn, stages, places, blocks, rate)                                                    \
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g1_k1_stays", WS_TF32W_STAYS_BYTES, t, slices, bm, bn, 1, stages, \
                     places, blocks, 1, rate),                                                                                   \

@@ -18,13 +18,11 @@ typedef struct sliced_terms {
   double line_us; /* of an item, for each of its rows of reals */
   double pair_us; /* of an item of two blocks that share A */
 } sliced_terms;
-static const sliced_terms all_terms[][2] = {
-    {{19.2, 3.24e6, 0.0724, 0}, {19.2, 3.24e6, 0.0724, 0}},
-    {{26.6, 4.18e6, 0.0379, 1.06}, {28.2, 3.49e6, 0.057, 1.36}},
-    {{26.6, 4.18e6, 0.0379, 1.06}, {28.2, 3.49e6, 0.057, 1.36}}}; /* of so many slices; real, complex */
+static const sliced_terms of_one = {19.2, 3.24e6, 0.0724, 0},
+                          of_more[] = {{26.6, 4.18e6, 0.0379, 1.06}, {28.2, 3.49e6, 0.057, 1.36}};
 
 static const sliced_terms *terms_of(const ws_problem *p, int n_slices) {
-  return &all_terms[n_slices - 1][ws_types[p->a.type].n_real - 1];
+  return n_slices == 1 ? &of_one : &of_more[ws_types[p->a.type].n_real - 1];
 }
 
 /* Two passes read floats, of which the second writes slices. A matrix is split again where C's chunks do not keep it. */

@@ -4,6 +4,7 @@
 
 #include "gpu.h"
 #include "guarded.h"
+#include "support/level3_call.h"
 
 enum { N_OPERANDS = 3, OPERAND_BYTES = 96 << 20 };
 static char *end[N_OPERANDS];
@@ -40,8 +41,7 @@ static void gemm(void) {
         const int64_t m = check_random_in(&rng, 1, MOST), n = check_random_in(&rng, 1, MOST),
                       k = check_random_in(&rng, 1, 2 * MOST);
         wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, draw_op(rows.type, &rng), draw_op(rows.type, &rng), m, n, k);
-        const bool a_trans = d.transa == WSGEMM_TRANS || d.transa == WSGEMM_CONJ_TRANS,
-                   b_trans = d.transb == WSGEMM_TRANS || d.transb == WSGEMM_CONJ_TRANS;
+        const bool a_trans = op_transposes(d.transa), b_trans = op_transposes(d.transb);
         char text[DESCRIPTION_BYTES];
         d.lda = draw_ld(a_trans ? k : m), d.ldb = draw_ld(b_trans ? n : k), d.ldc = draw_ld(m);
         d.a = placed(0, rows.type, a_trans ? k : m, a_trans ? m : k, d.lda);
@@ -57,45 +57,37 @@ static void gemm(void) {
 }
 
 static void level3(void) {
-  enum { TURNS = 60 };
+  enum { TURNS = 60, N_MATRICES = 3 };
   static const int64_t edges[] = {1, 2, 7, 14, 31, 32, 33, 46, 64, 94, 126, 129, 158, 255, 257, 350, 520};
   enum { N_EDGES = sizeof edges / sizeof edges[0] };
   wsgemm_handle *h = NULL;
   begin(402);
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
-  for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
-    for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++)
+  for (int r = 0; r < N_ROUTINES; r++)
+    for (int type = 0; type < N_LEVEL3_TYPES; type++)
       for (int turn = 0; turn < TURNS; turn++) {
-        const bool is_hermitian = r == WSGEMM_HEMM || r == WSGEMM_HERK || r == WSGEMM_HER2K;
-        const bool is_triangular = r == WSGEMM_TRMM || r == WSGEMM_TRSM,
-                   has_side = is_triangular || r == WSGEMM_SYMM || r == WSGEMM_HEMM;
-        if ((is_hermitian && type < WSGEMM_C32) || check_random_in(&rng, 1, check_scale()) > 1) continue;
-        wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+        if (!routine_has_type(all_routines[r], (wsgemm_type)type) || check_random_in(&rng, 1, check_scale()) > 1) continue;
+        struct variant v = draw_variant(all_routines[r], (wsgemm_type)type, &rng);
         const int64_t size = edges[check_random_in(&rng, 0, N_EDGES - 1)],
                       others = turn % 3 ? check_random_in(&rng, 1, 300) : 2600;
-        const bool left = check_random_in(&rng, 0, 1) != 0, trans = check_random_in(&rng, 0, 1) != 0;
-        d.routine = (wsgemm_routine)r, d.type = (wsgemm_type)type, d.side = left ? WSGEMM_LEFT : WSGEMM_RIGHT;
-        d.uplo = check_random_in(&rng, 0, 1) ? WSGEMM_UPPER : WSGEMM_LOWER, d.diag = WSGEMM_UNIT;
-        if (r != WSGEMM_SYMM && r != WSGEMM_HEMM && trans) d.transa = is_hermitian ? WSGEMM_CONJ_TRANS : WSGEMM_TRANS;
-        d.m = !has_side || left ? size : others, d.n = !has_side || !left ? size : others;
-        d.k = r == WSGEMM_GEMMTR || !has_side ? check_random_in(&rng, 1, 400) : 0;
-        const int64_t k = d.k, a_rows = has_side ? size : trans ? k : size, a_columns = has_side ? size : trans ? size : k;
-        const bool b_is_like_a = r == WSGEMM_SYR2K || r == WSGEMM_HER2K;
-        const int64_t b_rows = has_side      ? d.m
-                               : b_is_like_a ? a_rows
-                                             : k,
-                      b_columns = has_side      ? d.n
-                                  : b_is_like_a ? a_columns
-                                                : size;
-        d.lda = draw_ld(a_rows), d.ldb = draw_ld(b_rows), d.ldc = draw_ld(d.m);
-        d.a = placed(0, d.type, a_rows, a_columns, d.lda);
-        d.b = r == WSGEMM_SYRK || r == WSGEMM_HERK ? NULL : placed(1, d.type, b_rows, b_columns, d.ldb);
-        d.c = is_triangular ? NULL : placed(2, d.type, d.m, d.n, d.ldc);
-        d.alpha = scalar_make(d.type, 1, 0), d.beta = scalar_make(d.type, 0, 0);
-        CHECK(wsgemm_level3(h, &d) == WSGEMM_SUCCESS, "routine %d: %s", r, wsgemm_last_error());
-        REQUIRE(cudaDeviceSynchronize() == cudaSuccess,
-                "routine %d, type %d, side %d, uplo %d, transa %d, %lld x %lld, k %lld: %s", r, type, d.side, d.uplo, d.transa,
-                (long long)d.m, (long long)d.n, (long long)d.k, cudaGetErrorString(cudaGetLastError()));
+        const bool left = v.side == WSGEMM_LEFT;
+        int64_t rows[N_MATRICES], columns[N_MATRICES], *ld[N_MATRICES];
+        char text[DESCRIPTION_BYTES];
+        v.diag = WSGEMM_UNIT; /* the memory is zero */
+        wsgemm_level3_desc d =
+            level3_desc(all_routines[r], (wsgemm_type)type, WSGEMM_COL_MAJOR, &v, left ? size : others,
+                        left && !routine_writes_triangle(all_routines[r]) ? others : size, check_random_in(&rng, 1, 400));
+        void *at[N_MATRICES];
+        level3_shapes(&d, rows, columns);
+        ld[0] = &d.lda, ld[1] = &d.ldb, ld[2] = &d.ldc;
+        for (int i = 0; i < N_MATRICES; i++) {
+          if (rows[i] > 0) *ld[i] = draw_ld(rows[i]);
+          at[i] = rows[i] > 0 ? placed(i, d.type, rows[i], columns[i], *ld[i]) : NULL;
+        }
+        d.a = at[0], d.b = at[1], d.c = at[2];
+        CHECK(wsgemm_level3(h, &d) == WSGEMM_SUCCESS, "%s: %s", level3_describe(&d, text), wsgemm_last_error());
+        REQUIRE(cudaDeviceSynchronize() == cudaSuccess, "%s: %s", level3_describe(&d, text),
+                cudaGetErrorString(cudaGetLastError()));
       }
   wsgemm_destroy(h);
 }

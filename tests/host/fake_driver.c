@@ -597,10 +597,9 @@ static void find_row(fake_launch *l, const char *kernel) {
   l->row_idx = -1;
   for (int r = 0; r < WS_N_CUDA_ROWS; r++) {
     const ws_cuda_row *row = &ws_cuda_rows[r];
-    const char *name = row->entry ? row->entry : row->name;
-    const size_t length = strlen(name);
-    if (strncmp(kernel, name, length) != 0 || kernel[length] != '_' || length <= longest) continue;
-    if (row->entry && row->cluster != (int)l->cluster) continue;
+    const size_t length = ws_entry_length(row);
+    if (strncmp(kernel, row->name, length) != 0 || kernel[length] != '_' || length <= longest) continue;
+    if (row->any_parts && row->cluster != (int)l->cluster) continue;
     longest = length, l->row_idx = r;
     snprintf(l->entry, sizeof l->entry, "%s", kernel + length + 1);
   }

@@ -162,9 +162,10 @@ static void entries(void) {
   for (int r = 0; r < n_all_gpu_rows; r++) {
     const ws_cuda_row *row = &gpu_rows[r];
     int n_of_one = 0;
-    for (int i = 0; row->entry && i < n_all_gpu_rows; i++) {
+    for (int i = 0; row->any_parts && i < n_all_gpu_rows; i++) {
       const ws_cuda_row *other = &gpu_rows[i];
-      if (!other->entry || strcmp(other->entry, row->entry) != 0) continue;
+      const size_t length = ws_entry_length(row);
+      if (!other->any_parts || ws_entry_length(other) != length || strncmp(other->name, row->name, length) != 0) continue;
       CHECK(i == r || other->cluster != row->cluster, "%s is there twice", row->name);
       CHECK(other->type == row->type && other->bm == row->bm && other->bn == row->bn && other->bk == row->bk &&
                 other->stages == row->stages && other->n_threads == row->n_threads && other->shared_bytes == row->shared_bytes &&
@@ -173,8 +174,8 @@ static void entries(void) {
             "%s is launched as %s", other->name, row->name);
       n_of_one += other->cluster == 1;
     }
-    CHECK(!row->entry || n_of_one == 1, "%s: %d rows of one block", row->name, n_of_one);
-    CHECK(!row->entry || row->cluster <= WS_MOST_PARTS, "%s: %d blocks", row->name, row->cluster);
+    CHECK(!row->any_parts || n_of_one == 1, "%s: %d rows of one block", row->name, n_of_one);
+    CHECK(!row->any_parts || row->cluster <= WS_MOST_PARTS, "%s: %d blocks", row->name, row->cluster);
   }
 }
 
