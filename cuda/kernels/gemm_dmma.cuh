@@ -31,10 +31,10 @@ template <class Config> struct dmma_kernel {
   static constexpr int stage_k = Config::bk * k_groups, unit = Config::unit;
   static constexpr bool is_swapped = Config::is_swapped;
 
-  /* The item, and this block's k; of how many blocks it is one, and the columns of C that each does. */
+  /* The item, this block's k, and who shares the item. */
   struct place {
     int batch, m, n, k_first, n_k, is_wanted;
-    int cluster, columns;
+    k_sharers sharers;
   };
 
   const ws_gemm_args &args;
@@ -42,7 +42,6 @@ template <class Config> struct dmma_kernel {
   place &at;
   const ws_copied_args &given; /* args are its */
 
-  __device__ __forceinline__ bool is_alone() const { return at.cluster == 1; }
   __device__ __forceinline__ uint32_t full(int stage) const {
     return shared_address(shared) + uint32_t(Config::body_bytes + 8 * stage);
   }
@@ -62,7 +61,7 @@ template <class Config> struct dmma_kernel {
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
     at.k_first = max(part.first, int(k.begin) / stage_k) * stage_k;
     at.n_k = max(0, min((part.first + part.count) * stage_k, int(k.end)) - at.k_first);
-    at.cluster = part.cluster, at.columns = part.columns;
+    at.sharers.cluster = part.cluster, at.sharers.columns = part.columns;
     at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
@@ -155,7 +154,7 @@ template <class Config> struct dmma_kernel {
       place = next, round = next_round;
     }
     if constexpr (k_groups == 1 && !is_swapped)
-      if (is_alone() && finish_sums(s, conj.a)) return true;
+      if (at.sharers.is_alone() && finish_sums(s, conj.a)) return true;
     barrier_sync(1, Config::n_consuming); /* all have read their last stage */
     s.store(sums_of(sums::group()), conj.a);
     return false;
@@ -165,34 +164,8 @@ template <class Config> struct dmma_kernel {
     return shared_address(shared) + uint32_t(group * Config::bn * Config::sum_pitch * 8 * unit);
   }
 
-  /* The sums of WIDTH doubles, of an element or of neighbours in a column, in the order of blocks and groups. */
   template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, double (&x)[WIDTH]) const {
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++) x[e] = -0.0; /* changes no sum */
-    if (is_alone())
-      add_round<1>(from, 0, x);
-    else
-#pragma unroll 1
-      for (int first = 0; first < at.cluster; first += blocks_at_once(k_groups))
-        add_round<blocks_at_once(k_groups)>(from, first, x);
-  }
-  template <int BLOCKS, int WIDTH> __device__ __forceinline__ void add_round(uint32_t from, int first, double (&x)[WIDTH]) const {
-    constexpr int n_parts = BLOCKS * k_groups;
-    double part[n_parts][WIDTH];
-#pragma unroll
-    for (int i = 0; i < n_parts; i++) {
-      const uint32_t there = from + sums_of(i % k_groups) - sums_of(0);
-      if constexpr (BLOCKS > 1)
-        ld_shared_cluster_of(part[i], there, uint32_t(first + i / k_groups), uint32_t(at.cluster));
-      else if constexpr (WIDTH == 2)
-        ld_shared_f64(part[i][0], part[i][1], there);
-      else
-        ld_shared_f64(part[i][0], there);
-    }
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-#pragma unroll
-      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
+    at.sharers.template add_parts<k_groups>(x, [&](int group) { return from + sums_of(group) - sums_of(0); });
   }
 
   static __device__ __forceinline__ typename Config::sum number_at(const double *x) {
@@ -245,8 +218,6 @@ template <class Config> struct dmma_kernel {
     return true;
   }
 
-  __device__ __forceinline__ int first_column() const { return is_alone() ? 0 : int(cluster_rank()) * at.columns; }
-
   /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
    * time, by 16 bytes or as one element. Short, as each warp waits for every step of it. */
   template <int N_E> __device__ __forceinline__ void finish_plain() const {
@@ -255,7 +226,8 @@ template <class Config> struct dmma_kernel {
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = first_column(), end = min(n_j, first + at.columns), j_first = first + int(threadIdx.x) / along;
+    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns),
+              j_first = first + int(threadIdx.x) / along;
     if (at.m + i >= args.m) return;
     number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
@@ -283,7 +255,7 @@ template <class Config> struct dmma_kernel {
     constexpr int step = Config::n_consuming / Config::bm;
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % Config::bm, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = first_column(), end = min(n_j, first + at.columns);
+    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns);
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
@@ -317,16 +289,13 @@ template <class Config> struct dmma_kernel {
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
       if (consume()) return; /* alone, so nobody waits */
-      if (is_alone())
-        barrier_sync(1, Config::n_consuming);
-      else
-        cluster_sync();
+      at.sharers.template meet<Config::n_consuming>();
       finish();
-      if (!is_alone()) cluster_leave();
+      at.sharers.leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
       produce();
-      if (!is_alone()) cluster_sync(), cluster_leave();
+      at.sharers.attend();
     }
   }
 };

@@ -62,34 +62,9 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     s.store(reinterpret_cast<float *>(shared) + s.group() * Config::bn * Config::sum_pitch);
   }
 
-  /* The sums of WIDTH neighbours in a column, in the order of blocks and groups. */
   template <int WIDTH> __device__ __forceinline__ void add_parts(int from, float (&x)[WIDTH]) const {
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++) x[e] = -0.0f; /* changes no sum */
-    if (base::is_alone())
-      add_round<1>(from, 0, x);
-    else
-#pragma unroll 1
-      for (int first = 0; first < at.cluster; first += blocks_at_once(k_groups))
-        add_round<blocks_at_once(k_groups)>(from, first, x);
-  }
-  template <int BLOCKS, int WIDTH> __device__ __forceinline__ void add_round(int from, int first, float (&x)[WIDTH]) const {
-    constexpr int n_parts = BLOCKS * k_groups;
-    float part[n_parts][WIDTH];
-#pragma unroll
-    for (int i = 0; i < n_parts; i++) {
-      const uint32_t there = shared_address(shared) + uint32_t((from + i % k_groups * Config::bn * Config::sum_pitch) * 4);
-      if constexpr (BLOCKS > 1)
-        ld_shared_cluster_of(part[i], there, uint32_t(first + i / k_groups), uint32_t(at.cluster));
-      else if constexpr (WIDTH == 4)
-        ld_shared_four(part[i], there);
-      else
-        part[i][0] = ld_shared(there);
-    }
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-#pragma unroll
-      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
+    at.sharers.template add_parts<k_groups>(
+        x, [&](int group) { return shared_address(shared) + uint32_t((from + group * Config::bn * Config::sum_pitch) * 4); });
   }
 
   /* This block's columns; WIDTH neighbours to a thread at a time. PLAIN: all that exists is wanted. */
@@ -98,7 +73,8 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * WIDTH, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = base::first_column(), end = min(n_j, first + at.columns), j_first = first + int(threadIdx.x) / along;
+    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns),
+              j_first = first + int(threadIdx.x) / along;
     if (at.m + i >= args.m) return;
     float *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
@@ -138,16 +114,13 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
       consume();
-      if (base::is_alone())
-        barrier_sync(1, Config::n_consuming);
-      else
-        cluster_sync();
+      at.sharers.template meet<Config::n_consuming>();
       finish();
-      if (!base::is_alone()) cluster_leave();
+      at.sharers.leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
       produce();
-      if (!base::is_alone()) cluster_sync(), cluster_leave();
+      at.sharers.attend();
     }
   }
 };

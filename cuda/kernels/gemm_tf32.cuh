@@ -40,10 +40,10 @@ template <class Config> struct tf32_kernel {
   static constexpr int k_groups = Config::k_groups;
   static constexpr int unit = Config::unit, stage_k = Config::bk * k_groups, n_marks = Config::bm + Config::bn;
 
-  /* The item, its k, this block's; of how many blocks it is one, and the columns of C that each does. */
+  /* The item, its k, this block's, and who shares it. */
   struct place {
     int batch, m, n, k_begin, k_end, k_first, n_k, is_wanted; /* batch < 0: beyond the last item */
-    int cluster, columns;
+    k_sharers sharers;
   };
 
   const ws_gemm_args &args;
@@ -52,7 +52,6 @@ template <class Config> struct tf32_kernel {
   uint32_t stages;       /* where they begin */
   uint32_t marks_at = 0; /* from the first item's marks to this one's, where blocks stay */
 
-  __device__ __forceinline__ bool is_alone() const { return at.cluster == 1; }
   __device__ __forceinline__ uint32_t full(int stage) const { return stages + uint32_t(Config::body_bytes + 8 * stage); }
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
   __device__ __forceinline__ uint32_t stage_at(int stage) const {
@@ -96,7 +95,7 @@ template <class Config> struct tf32_kernel {
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
     at.k_begin = int(k.begin), at.k_end = int(k.end), at.k_first = int(k.begin) + part.first * stage_k;
     at.n_k = max(0, min(part.count * stage_k, n_k - part.first * stage_k));
-    at.cluster = part.cluster, at.columns = part.columns;
+    at.sharers.cluster = part.cluster, at.sharers.columns = part.columns;
     at.is_wanted = is_all || is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
@@ -180,7 +179,7 @@ template <class Config> struct tf32_kernel {
       if (threadIdx.x % 32 == 0) mbarrier_arrive(taken(from.place));
       from.advance();
     }
-    const bool is_whole = k_groups == 1 && is_alone();
+    const bool is_whole = k_groups == 1 && at.sharers.is_alone();
     const bool is_good = !barrier_any(1, Config::n_consuming, is_whole && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
     if constexpr (k_groups == 1)
       if (is_whole && is_good && takes_sums()) {
@@ -222,7 +221,7 @@ template <class Config> struct tf32_kernel {
       place = next, round = next_round;
     }
     /* all have read their last stage, too */
-    const bool is_whole = k_groups == 1 && unit == 1 && is_alone();
+    const bool is_whole = k_groups == 1 && unit == 1 && at.sharers.is_alone();
     const bool is_good = !barrier_any(1, Config::n_consuming, is_whole && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
     if constexpr (k_groups == 1 && unit == 1)
       if (is_whole && is_good && takes_sums()) {
@@ -244,34 +243,8 @@ template <class Config> struct tf32_kernel {
       return x[0];
   }
 
-  /* The sums of WIDTH floats, of an element or of neighbours in a column, in the order of blocks and groups. */
   template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, float (&x)[WIDTH]) const {
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++) x[e] = -0.0f; /* changes no sum */
-    if (is_alone())
-      add_round<1>(from, 0, x);
-    else
-#pragma unroll 1
-      for (int first = 0; first < at.cluster; first += blocks_at_once(k_groups))
-        add_round<blocks_at_once(k_groups)>(from, first, x);
-  }
-  template <int BLOCKS, int WIDTH> __device__ __forceinline__ void add_round(uint32_t from, int first, float (&x)[WIDTH]) const {
-    constexpr int n_parts = BLOCKS * k_groups;
-    float part[n_parts][WIDTH];
-#pragma unroll
-    for (int i = 0; i < n_parts; i++) {
-      const uint32_t there = from + sums_of(i % k_groups) - sums_of(0);
-      if constexpr (BLOCKS > 1)
-        ld_shared_cluster_of(part[i], there, uint32_t(first + i / k_groups), uint32_t(at.cluster));
-      else if constexpr (WIDTH == 4)
-        ld_shared_four(part[i], there);
-      else
-        for (int e = 0; e < WIDTH; e++) part[i][e] = __uint_as_float(ld_shared_32(there + 4 * e));
-    }
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-#pragma unroll
-      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
+    at.sharers.template add_parts<k_groups>(x, [&](int group) { return from + sums_of(group) - sums_of(0); });
   }
 
   /* ---- What slices do not stand for ---------------------------------------------------------- */
@@ -279,11 +252,11 @@ template <class Config> struct tf32_kernel {
   /* Whether any block of the cluster has marked anything. */
   __device__ __forceinline__ bool has_marks() const {
     const int lane = int(threadIdx.x) % 32;
-    return __any_sync(~0u, lane < at.cluster && mark_word(n_marks / 4, lane) != 0);
+    return __any_sync(~0u, lane < at.sharers.cluster && mark_word(n_marks / 4, lane) != 0);
   }
   __device__ __forceinline__ uint32_t mark_word(int word, int of_rank) const {
     const uint32_t there = marks() + uint32_t(word * 4);
-    if (is_alone()) return ld_shared_32(there);
+    if (at.sharers.is_alone()) return ld_shared_32(there);
     float x[1];
     ld_shared_cluster(x, there, uint32_t(of_rank));
     return __float_as_uint(x[0]);
@@ -291,7 +264,7 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ bool is_marked(int of) const {
     uint32_t any = 0;
 #pragma unroll 1
-    for (int r = 0; r < at.cluster; r++) any |= mark_word(of / 4, r) >> of % 4 * 8 & 255;
+    for (int r = 0; r < at.sharers.cluster; r++) any |= mark_word(of / 4, r) >> of % 4 * 8 & 255;
     return any != 0;
   }
 
@@ -362,8 +335,6 @@ template <class Config> struct tf32_kernel {
       }
   }
 
-  __device__ __forceinline__ int first_column() const { return is_alone() ? 0 : int(cluster_rank()) * at.columns; }
-
   /* This block's columns, of an item of which all that exists is wanted and nothing is marked: N_E neighbours to a thread at a time,
    * by 16 bytes or as one element. False: some are left, not being finite. */
   template <int N_E> __device__ __forceinline__ bool finish_plain() const {
@@ -371,7 +342,8 @@ template <class Config> struct tf32_kernel {
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = first_column(), end = min(n_j, first + at.columns), j_first = first + int(threadIdx.x) / along;
+    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns),
+              j_first = first + int(threadIdx.x) / along;
     if (at.m + i >= args.m) return true;
     number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
@@ -401,7 +373,7 @@ template <class Config> struct tf32_kernel {
     const int n_e = max(n_left, 1), along = Config::bm / n_e, step = Config::n_consuming / along;
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * n_e, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = first_column(), end = min(n_j, first + at.columns);
+    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns);
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x) / along; j < end; j += step) {
@@ -445,12 +417,9 @@ template <class Config> struct tf32_kernel {
       } else {
         if (consume()) return;
       }
-      if (is_alone())
-        barrier_sync(1, Config::n_consuming);
-      else
-        cluster_sync();
+      at.sharers.template meet<Config::n_consuming>();
       finish();
-      if (!is_alone()) cluster_leave();
+      at.sharers.leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
       bool splits = false;
@@ -461,7 +430,7 @@ template <class Config> struct tf32_kernel {
         if (splits) split_all(stage, to);
       }
       if (!splits) produce(stage);
-      if (!is_alone()) cluster_sync(), cluster_leave();
+      at.sharers.attend();
     }
   }
 };

@@ -6,11 +6,77 @@
 #include <cstdint>
 
 #include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/tma.cuh"
 
 namespace ws {
 
-/* Of a block: its stages, the columns that each block has, and how many blocks share the item. */
+/* A part of a sum, of this block. */
+template <int WIDTH> __device__ __forceinline__ void load_part(float (&x)[WIDTH], uint32_t from) {
+  if constexpr (WIDTH == 4)
+    ld_shared_four(x, from);
+  else
+    for (int e = 0; e < WIDTH; e++) x[e] = ld_shared(from + 4 * e);
+}
+__device__ __forceinline__ void load_part(double (&x)[1], uint32_t from) { ld_shared_f64(x[0], from); }
+__device__ __forceinline__ void load_part(double (&x)[2], uint32_t from) { ld_shared_f64(x[0], x[1], from); }
+
+/* The blocks that share an item, and how many columns of C each does. */
+struct k_sharers {
+  int cluster, columns;
+
+  __device__ __forceinline__ bool is_alone() const { return cluster == 1; }
+  __device__ __forceinline__ int first_column() const { return is_alone() ? 0 : int(cluster_rank()) * columns; }
+
+  /* The sums of WIDTH reals, of an element or of neighbours in a column, in the order of blocks and of their K_GROUPS groups of warps;
+   * of_group(g): where those of a group lie in each block. */
+  template <int K_GROUPS, class Real, int WIDTH, class OfGroup>
+  __device__ __forceinline__ void add_parts(Real (&x)[WIDTH], OfGroup of_group) const {
+    constexpr int blocks_at_once = K_GROUPS < 4 ? 4 : 2; /* whose sums are asked for at the same time */
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++) x[e] = Real(-0.0); /* changes no sum */
+    if (is_alone())
+      add_round<1, K_GROUPS>(x, of_group, 0);
+    else
+#pragma unroll 1
+      for (int first = 0; first < cluster; first += blocks_at_once) add_round<blocks_at_once, K_GROUPS>(x, of_group, first);
+  }
+  template <int BLOCKS, int K_GROUPS, class Real, int WIDTH, class OfGroup>
+  __device__ __forceinline__ void add_round(Real (&x)[WIDTH], OfGroup of_group, int first) const {
+    constexpr int n_parts = BLOCKS * K_GROUPS;
+    Real part[n_parts][WIDTH];
+#pragma unroll
+    for (int i = 0; i < n_parts; i++) {
+      const uint32_t there = of_group(i % K_GROUPS);
+      if constexpr (BLOCKS > 1)
+        ld_shared_cluster_of(part[i], there, uint32_t(first + i / K_GROUPS), uint32_t(cluster));
+      else
+        load_part(part[i], there);
+    }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+#pragma unroll
+      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
+  }
+
+  /* Of warps that multiply, N_CONSUMING threads a block: all parts stand in shared memory. */
+  template <int N_CONSUMING> __device__ __forceinline__ void meet() const {
+    if (is_alone())
+      barrier_sync(1, N_CONSUMING);
+    else
+      cluster_sync();
+  }
+  /* Nobody reads a block's shared memory behind it. */
+  __device__ __forceinline__ void leave() const {
+    if (!is_alone()) cluster_leave();
+  }
+  /* Both, of warps that only copy. */
+  __device__ __forceinline__ void attend() const {
+    if (!is_alone()) cluster_sync(), cluster_leave();
+  }
+};
+
+/* Of a block: its stages of an item's k, and who shares the item. */
 struct k_part {
   int first, count, columns, cluster;
 
@@ -24,9 +90,6 @@ struct k_part {
     return {each * rank + min(rank, more), each + (rank < more), (n_columns + cluster - 1) / cluster, cluster};
   }
 };
-
-/* Blocks whose sums are asked for at the same time, of so many groups of warps each. */
-__host__ __device__ constexpr int blocks_at_once(int k_groups) { return k_groups < 4 ? 4 : 2; }
 
 } // namespace ws
 #endif

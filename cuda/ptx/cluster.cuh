@@ -47,26 +47,30 @@ __device__ __forceinline__ void ld_shared_cluster(float (&x)[4], uint32_t from, 
 }
 
 /* The same if there is such a block among N; else negative zeros, which change no sum. */
-__device__ __forceinline__ void ld_shared_cluster_of(float (&x)[1], uint32_t from, uint32_t rank, uint32_t n) {
-  x[0] = -0.0f;
-  asm volatile("{\n\t.reg .b32 there;\n\t.reg .pred is;\n\t"
-               "setp.lt.u32 is, %2, %3;\n\t"
-               "@is mapa.shared::cluster.u32 there, %1, %2;\n\t"
-               "@is ld.shared::cluster.f32 %0, [there];\n\t}"
-               : "+f"(x[0])
-               : "r"(from), "r"(rank), "r"(n)
-               : "memory");
-}
-__device__ __forceinline__ void ld_shared_cluster_of(float (&x)[2], uint32_t from, uint32_t rank, uint32_t n) {
-  x[0] = x[1] = -0.0f;
-  asm volatile("{\n\t.reg .b32 there;\n\t.reg .pred is;\n\t"
-               "setp.lt.u32 is, %3, %4;\n\t"
-               "@is mapa.shared::cluster.u32 there, %2, %3;\n\t"
-               "@is ld.shared::cluster.v2.f32 {%0, %1}, [there];\n\t}"
-               : "+f"(x[0]), "+f"(x[1])
-               : "r"(from), "r"(rank), "r"(n)
-               : "memory");
-}
+#define WS_LD_SHARED_CLUSTER_OF(real, letter, constraint)                                                       \
+  __device__ __forceinline__ void ld_shared_cluster_of(real(&x)[1], uint32_t from, uint32_t rank, uint32_t n) { \
+    x[0] = real(-0.0);                                                                                          \
+    asm volatile("{\n\t.reg .b32 there;\n\t.reg .pred is;\n\t"                                                  \
+                 "setp.lt.u32 is, %2, %3;\n\t"                                                                  \
+                 "@is mapa.shared::cluster.u32 there, %1, %2;\n\t"                                              \
+                 "@is ld.shared::cluster." letter " %0, [there];\n\t}"                                          \
+                 : constraint(x[0])                                                                             \
+                 : "r"(from), "r"(rank), "r"(n)                                                                 \
+                 : "memory");                                                                                   \
+  }                                                                                                             \
+  __device__ __forceinline__ void ld_shared_cluster_of(real(&x)[2], uint32_t from, uint32_t rank, uint32_t n) { \
+    x[0] = x[1] = real(-0.0);                                                                                   \
+    asm volatile("{\n\t.reg .b32 there;\n\t.reg .pred is;\n\t"                                                  \
+                 "setp.lt.u32 is, %3, %4;\n\t"                                                                  \
+                 "@is mapa.shared::cluster.u32 there, %2, %3;\n\t"                                              \
+                 "@is ld.shared::cluster.v2." letter " {%0, %1}, [there];\n\t}"                                 \
+                 : constraint(x[0]), constraint(x[1])                                                           \
+                 : "r"(from), "r"(rank), "r"(n)                                                                 \
+                 : "memory");                                                                                   \
+  }
+WS_LD_SHARED_CLUSTER_OF(float, "f32", "+f")
+WS_LD_SHARED_CLUSTER_OF(double, "f64", "+d")
+#undef WS_LD_SHARED_CLUSTER_OF
 __device__ __forceinline__ void ld_shared_cluster_of(float (&x)[4], uint32_t from, uint32_t rank, uint32_t n) {
   x[0] = x[1] = x[2] = x[3] = -0.0f;
   asm volatile("{\n\t.reg .b32 there;\n\t.reg .pred is;\n\t"
@@ -74,26 +78,6 @@ __device__ __forceinline__ void ld_shared_cluster_of(float (&x)[4], uint32_t fro
                "@is mapa.shared::cluster.u32 there, %4, %5;\n\t"
                "@is ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n\t}"
                : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
-               : "r"(from), "r"(rank), "r"(n)
-               : "memory");
-}
-__device__ __forceinline__ void ld_shared_cluster_of(double (&x)[1], uint32_t from, uint32_t rank, uint32_t n) {
-  x[0] = -0.0;
-  asm volatile("{\n\t.reg .b32 there;\n\t.reg .pred is;\n\t"
-               "setp.lt.u32 is, %2, %3;\n\t"
-               "@is mapa.shared::cluster.u32 there, %1, %2;\n\t"
-               "@is ld.shared::cluster.f64 %0, [there];\n\t}"
-               : "+d"(x[0])
-               : "r"(from), "r"(rank), "r"(n)
-               : "memory");
-}
-__device__ __forceinline__ void ld_shared_cluster_of(double (&x)[2], uint32_t from, uint32_t rank, uint32_t n) {
-  x[0] = x[1] = -0.0;
-  asm volatile("{\n\t.reg .b32 there;\n\t.reg .pred is;\n\t"
-               "setp.lt.u32 is, %3, %4;\n\t"
-               "@is mapa.shared::cluster.u32 there, %2, %3;\n\t"
-               "@is ld.shared::cluster.v2.f64 {%0, %1}, [there];\n\t}"
-               : "+d"(x[0]), "+d"(x[1])
                : "r"(from), "r"(rank), "r"(n)
                : "memory");
 }
