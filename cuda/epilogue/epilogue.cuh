@@ -71,11 +71,16 @@ template <class Config> struct scaling {
 
   /* Real factors, which by_real() rounds as those of real types are; others, of complex types, need more than double precision. */
   __device__ __forceinline__ bool is_real() const { return Config::unit == 1 || (alpha_im == 0 && beta_im == 0); }
-  __device__ __forceinline__ number by_real(number sum, number old) const {
+  __device__ __forceinline__ number by_real(number sum, number old) const { return beta_zero ? alone(sum) : with_old(sum, old); }
+  __device__ __forceinline__ number alone(number sum) const {
     if constexpr (Config::unit == 1)
-      return (*this)(sum, old);
-    else if (beta_zero)
+      return alpha_re * sum;
+    else
       return {alpha_re * sum.x, alpha_re * sum.y};
+  }
+  __device__ __forceinline__ number with_old(number sum, number old) const {
+    if constexpr (Config::unit == 1)
+      return fma(alpha_re, sum, beta_re * old);
     else
       return {fma(alpha_re, sum.x, beta_re * old.x), fma(alpha_re, sum.y, beta_re * old.y)};
   }

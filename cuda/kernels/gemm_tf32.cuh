@@ -315,57 +315,95 @@ template <class Config> struct tf32_kernel {
   /* From registers: sums that need not be added to others, all of them finite and without marks. */
   template <class Sums> __device__ __forceinline__ void finish_sums(const Sums &s) const {
     const scaling<Config> scale(args);
+    if (unit == 2 || scale.beta_zero)
+      put_sums<false>(s, scale);
+    else
+      put_sums<true>(s, scale);
+  }
+  /* Straight code, in which each store has a condition of its own: a branch takes as long as several of them. */
+  template <bool READS_C, class Sums> __device__ __forceinline__ void put_sums(const Sums &s, const scaling<Config> &scale) const {
+    constexpr int n_rows = 2 * Sums::n_m;
+    constexpr int ahead = READS_C && Sums::n_n % 2 == 0 && n_rows <= 4 ? 2 : 1; /* times two columns, which are asked for together */
     const int n_i = int(ws_min(Config::bm, args.m - at.m)) - Sums::m_first() - Sums::g(),
               n_j = int(ws_min(Config::bn, args.n - at.n)) - Sums::n_first() - 2 * Sums::t();
-    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + Sums::n_first() + 2 * Sums::t()) * args.ldc + at.m +
+    const int64_t ldc = args.ldc;
+    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + Sums::n_first() + 2 * Sums::t()) * ldc + at.m +
                 Sums::m_first() + Sums::g();
 #pragma unroll
-    for (int j = 0; j < Sums::n_n; j++, c += 6 * args.ldc)
+    for (int j = 0; j < Sums::n_n; j += ahead, c += 8 * ahead * ldc) {
+      number old[ahead][2][n_rows] = {};
 #pragma unroll
-      for (int odd = 0; odd < 2; odd++, c += args.ldc) {
-        number old[Sums::n_m][2] = {};
-        if (8 * j + odd >= n_j) continue;
-        if (unit == 1 && !scale.beta_zero)
-#pragma unroll
-          for (int i = 0; i < 2 * Sums::n_m; i++)
-            if (8 * i < n_i) old[i / 2][i % 2] = c[8 * i];
-#pragma unroll
-        for (int i = 0; i < 2 * Sums::n_m; i++)
-          if (8 * i < n_i) c[8 * i] = scale.by_real(s.at(i / 2, j, i % 2 * 2 + odd), old[i / 2][i % 2]);
+      for (int x = 0; x < ahead * 2 * n_rows; x++) {
+        const int a = x / (2 * n_rows), odd = x / n_rows % 2, i = x % n_rows;
+        if (READS_C && 8 * (j + a) + odd < n_j && 8 * i < n_i) old[a][odd][i] = c[(8 * a + odd) * ldc + 8 * i];
       }
+#pragma unroll
+      for (int x = 0; x < ahead * 2 * n_rows; x++) {
+        const int a = x / (2 * n_rows), odd = x / n_rows % 2, i = x % n_rows;
+        const number sum = s.at(i / 2, j + a, i % 2 * 2 + odd);
+        const number y = READS_C ? scale.with_old(sum, old[a][odd][i]) : scale.alone(sum);
+        if (8 * (j + a) + odd < n_j && 8 * i < n_i) c[(8 * a + odd) * ldc + 8 * i] = y;
+      }
+    }
   }
 
   /* This block's columns, of an item of which all that exists is wanted and nothing is marked: N_E neighbours to a thread at a time,
-   * by 16 bytes or as one element. False: some are left, not being finite. */
-  template <int N_E> __device__ __forceinline__ bool finish_plain() const {
-    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along;
+   * by 16 bytes or as one element, of some of its columns together. False: some are left, not being finite. */
+  template <int N_E, bool IS_ALONE> __device__ __forceinline__ bool finish_plain() const {
+    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along, width = N_E * unit,
+                  n_blocks = IS_ALONE ? 1 : blocks_at_once(k_groups),
+                  at_once = columns_at_once(Config::bn / step, n_blocks * k_groups * width);
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
     const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
     const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns),
               j_first = first + int(threadIdx.x) / along;
     if (at.m + i >= args.m) return true;
-    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
+    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + unit * i) * 4);
     bool is_done = true;
-#pragma unroll(k_groups > 1 ? 1 : 2)
-    for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 4) {
-      float x[N_E * unit];
-      add_parts(from, x);
-      if (!are_finite(x)) {
-        is_done = false;
-      } else if constexpr (N_E > 1) {
-        sum_vector<Config> y, old{};
-        if (!scale.beta_zero) old = load_vector<Config>(c);
+#pragma unroll 1
+    for (int j = j_first; j < end; j += at_once * step, c += at_once * step_c, from += at_once * step * Config::sum_pitch * 4) {
+      number old[at_once][N_E] = {};
+      float x[at_once][width];
+      if (!scale.beta_zero)
 #pragma unroll
-        for (int e = 0; e < N_E; e++) y.e[e] = scale(number_at(x + unit * e), old.e[e]);
-        store_vector<Config>(c, y);
-      } else {
-        store_element<Config>(c, scale(number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
+        for (int u = 0; u < at_once; u++)
+          if (j + u * step < end) load_neighbours(old[u], c + u * step_c);
+      at.sharers.template add_columns<k_groups, IS_ALONE>(
+          x, [&](int group, int u) { return from + sums_of(group) - sums_of(0) + uint32_t(u * step * Config::sum_pitch * 4); },
+          [&](int u) { return j + u * step < end; });
+#pragma unroll
+      for (int u = 0; u < at_once; u++) {
+        const bool is_there = j + u * step < end, is_good = are_finite(x[u]);
+        number y[N_E];
+#pragma unroll
+        for (int e = 0; e < N_E; e++) y[e] = scale(number_at(x[u] + unit * e), old[u][e]);
+        if (is_there && is_good) store_neighbours(c + u * step_c, y);
+        is_done &= is_good || !is_there;
       }
     }
     return is_done;
+  }
+  template <int N_E> static __device__ __forceinline__ void load_neighbours(number (&x)[N_E], const number *c) {
+    if constexpr (N_E > 1) {
+      const sum_vector<Config> all = load_vector<Config>(c);
+#pragma unroll
+      for (int e = 0; e < N_E; e++) x[e] = all.e[e];
+    } else {
+      x[0] = load_element<Config>(c);
+    }
+  }
+  template <int N_E> static __device__ __forceinline__ void store_neighbours(number *c, const number (&x)[N_E]) {
+    if constexpr (N_E > 1) {
+      sum_vector<Config> all;
+#pragma unroll
+      for (int e = 0; e < N_E; e++) all.e[e] = x[e];
+      store_vector<Config>(c, all);
+    } else {
+      store_element<Config>(c, x[0]);
+    }
   }
 
   /* The same of any item, or of what finish_plain<N_E> has left of one (n_left is N_E; else 0): element by element. */
@@ -391,12 +429,16 @@ template <class Config> struct tf32_kernel {
     }
   }
 
+  template <bool IS_ALONE> __device__ __forceinline__ bool finish_plain_by(int n_e) const {
+    return n_e > 1 ? finish_plain<4 / unit, IS_ALONE>() : finish_plain<1, IS_ALONE>();
+  }
+
   __device__ __forceinline__ void finish() const {
     const bool any_marks = has_marks();
     int n_left = 0;
     if (is_plain() && !any_marks) {
       n_left = args.c_vectors && at.m + Config::bm <= args.m ? 4 / unit : 1;
-      if (n_left > 1 ? finish_plain<4 / unit>() : finish_plain<1>()) return;
+      if (at.sharers.is_alone() ? finish_plain_by<true>(n_left) : finish_plain_by<false>(n_left)) return;
     }
     finish_each(n_left, any_marks);
   }

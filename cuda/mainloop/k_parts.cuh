@@ -21,6 +21,16 @@ template <int WIDTH> __device__ __forceinline__ void load_part(float (&x)[WIDTH]
 __device__ __forceinline__ void load_part(double (&x)[1], uint32_t from) { ld_shared_f64(x[0], from); }
 __device__ __forceinline__ void load_part(double (&x)[2], uint32_t from) { ld_shared_f64(x[0], x[1], from); }
 
+/* Blocks whose sums are asked for at the same time, of so many groups of warps each. */
+__host__ __device__ constexpr int blocks_at_once(int k_groups) { return k_groups < 4 ? 4 : 2; }
+
+/* How many of its columns a thread does together, of which there are so many reals: as many as there are registers for. */
+__host__ __device__ constexpr int columns_at_once(int n_columns, int reals) {
+  int n = 1;
+  while (2 * n <= n_columns && 2 * n * reals <= 16) n *= 2;
+  return n;
+}
+
 /* The blocks that share an item, and how many columns of C each does. */
 struct k_sharers {
   int cluster, columns;
@@ -32,14 +42,14 @@ struct k_sharers {
    * of_group(g): where those of a group lie in each block. */
   template <int K_GROUPS, class Real, int WIDTH, class OfGroup>
   __device__ __forceinline__ void add_parts(Real (&x)[WIDTH], OfGroup of_group) const {
-    constexpr int blocks_at_once = K_GROUPS < 4 ? 4 : 2; /* whose sums are asked for at the same time */
+    constexpr int at_once = blocks_at_once(K_GROUPS);
 #pragma unroll
     for (int e = 0; e < WIDTH; e++) x[e] = Real(-0.0); /* changes no sum */
     if (is_alone())
       add_round<1, K_GROUPS>(x, of_group, 0);
     else
 #pragma unroll 1
-      for (int first = 0; first < cluster; first += blocks_at_once) add_round<blocks_at_once, K_GROUPS>(x, of_group, first);
+      for (int first = 0; first < cluster; first += at_once) add_round<at_once, K_GROUPS>(x, of_group, first);
   }
   template <int BLOCKS, int K_GROUPS, class Real, int WIDTH, class OfGroup>
   __device__ __forceinline__ void add_round(Real (&x)[WIDTH], OfGroup of_group, int first) const {
@@ -57,6 +67,35 @@ struct k_sharers {
     for (int e = 0; e < WIDTH; e++)
 #pragma unroll
       for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
+  }
+
+  /* The same of some columns together, so that all wait at the same time: those that exist; of others nothing is known. where(group, u):
+   * column u of a group; what does not exist lies in shared memory, too, where there is but one block (IS_ALONE). */
+  template <int K_GROUPS, bool IS_ALONE, class Real, int N, int WIDTH, class Where, class Exists>
+  __device__ __forceinline__ void add_columns(Real (&x)[N][WIDTH], Where where, Exists exists) const {
+#pragma unroll
+    for (int i = 0; i < N * WIDTH; i++) x[i / WIDTH][i % WIDTH] = Real(-0.0);
+    constexpr int n_blocks = IS_ALONE ? 1 : blocks_at_once(K_GROUPS), n_parts = n_blocks * K_GROUPS;
+#pragma unroll 1
+    for (int first = 0; first < (IS_ALONE ? 1 : cluster); first += n_blocks) {
+      Real part[N][n_parts][WIDTH];
+#pragma unroll
+      for (int u = 0; u < N; u++)
+#pragma unroll
+        for (int i = 0; i < n_parts; i++) {
+          if constexpr (IS_ALONE)
+            load_part(part[u][i], where(i, u));
+          else
+            ld_shared_cluster_of(part[u][i], where(i % K_GROUPS, u), uint32_t(first + i / K_GROUPS),
+                                 exists(u) ? uint32_t(cluster) : 0u);
+        }
+#pragma unroll
+      for (int u = 0; u < N; u++)
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++)
+#pragma unroll
+          for (int i = 0; i < n_parts; i++) x[u][e] += part[u][i][e];
+    }
   }
 
   /* Of warps that multiply, N_CONSUMING threads a block: all parts stand in shared memory. */

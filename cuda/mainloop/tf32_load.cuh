@@ -73,8 +73,8 @@ template <int UNIT, int X, bool K> struct tf32_operand {
     const int n = is_line_whole ? n_along : min(n_along, n_of_line), bytes = is_line_whole ? 16 : bytes_of(n, shift, chunk());
     const char *at = from;
     const uint32_t to = stage + line() * pitch + chunk() * 16;
-    /* The last block comes once in a product: not unrolled, it has its sizes in few registers. */
-#pragma unroll(PART == LAST ? 2 : n_passes)
+    /* The last block comes once in a product: its sizes are in few registers. */
+#pragma unroll(PART == LAST && n_passes > 4 ? 4 : n_passes)
     for (int i = 0; i < n_passes; i++, at += step_here) {
       if (n_lines % step != 0 && line() + i * step >= n_lines) break;
       /* a copy of no bytes writes zeros and reads nothing */
