@@ -174,10 +174,14 @@ static void explain_product(const ws_call *call, const ws_problem *given, int de
   bool is_pushed;
   ws_device *device = ws_device_enter(call->h, device_ordinal, ws_stream_get(call->h), &is_pushed, &status);
   ws_gpu_plan plan;
+  ws_float_copies copies = {0};
+  ws_problem copied;
   int n_slices = 0;
   if (device) {
     const ws_row_kind kind = ws_gpu_kind_in_workspace(call, p, device, &n_slices);
-    status = ws_gpu_plan_make(call, p, device, kind, n_slices, &plan);
+    const ws_caller_workspace workspace = ws_caller_workspace_get(call->h);
+    const double most = ws_most_copies_bytes(&workspace, device);
+    status = ws_gpu_plan_make(call, ws_gemm_with_copies(call, p, device, kind, most, &copies, &copied), device, kind, n_slices, &plan);
     ws_device_leave(is_pushed);
   }
   if (status) {
@@ -202,6 +206,7 @@ static void explain_product(const ws_call *call, const ws_problem *given, int de
   if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
                 ws_gpu_operand_bytes(call, p, row->kind, n_slices, device));
+  if (copies.bytes > 0) ws_text_add(t, "operand_copies_bytes: %.0f\n", copies.bytes);
   if (row->kind == WS_ROW_SLICED && p->has_packed) {
     const bool transposed = p->packed.transposed;
     ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, !transposed, n_slices) ? " a" : "",

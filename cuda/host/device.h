@@ -161,6 +161,7 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(COLUMN_SUMS_H, "hcolumn_sums", ELEMENTWISE)           \
   X(COLUMN_SUMS_B, "bcolumn_sums", ELEMENTWISE)           \
   X(ALIGN_COPY, "align_copy", ELEMENTWISE)                \
+  X(FLOAT_COPY, "float_copy", ELEMENTWISE)                \
   X(FILL, "fill", ELEMENTWISE)                            \
   X(COMPARE, "compare", ELEMENTWISE)                      \
   X(MAXIMA, "maxima", SLICED)                             \

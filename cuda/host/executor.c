@@ -48,6 +48,10 @@ wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, cha
   }
   const char *lacks;
   const CUresult result = ws_lend_copies(x->device, &x->loan, need, memory, bytes, &lacks);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && need->least == 0) {
+    *memory = NULL, *bytes = 0;
+    return WSGEMM_SUCCESS;
+  }
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return ws_fail(x->call->h, WSGEMM_ALLOC_FAILED,
                    "no room on device %d for %s: this product needs %lld bytes, and at the least %lld (wsgemm_set_workspace)",

@@ -40,6 +40,19 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
   return true;
 }
 
+const ws_problem *ws_gemm_with_copies(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind, double most,
+                                      ws_float_copies *copies, ws_problem *copied) {
+  *copies = (ws_float_copies){0};
+  if (kind != WS_ROW_TILED) return p;
+  const ws_gpu_plan direct = ws_gpu_plan_without_row(call, p, device, kind, 0);
+  const ws_float_copies found = ws_float_copies_for(call, &direct, device);
+  ws_float_copy_args args;
+  if (found.bytes == 0 || found.bytes > most) return p;
+  *copies = found;
+  ws_float_copies_make(p, copies, NULL, copied, &args);
+  return copied;
+}
+
 /* Kernels of a product by slices that are no rows, before the first of them writes to C. */
 static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device) {
   const int is_complex = plan->product->a.type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
@@ -88,6 +101,8 @@ static wsgemm_status plan_product(const ws_call *call, ws_device *device, double
   plan->n_slices = 0;
   plan->need = of_residual;
   const ws_row_kind plain = ws_gpu_plain_kind(call, p), other = ws_is_by_map(kind) ? plain : kind;
+  p = ws_gemm_with_copies(call, p, device, other, most - (double)plan->residual_bytes, &plan->copies, &plan->copied);
+  plan->need.whole += (int64_t)plan->copies.bytes;
   const CUresult found = ws_gpu_plan_find(call, p, device, other, 0, &plan->row);
   if (other == plain || !ws_device_lacks(found) || !has_other_rows(call, p))
     return ws_gpu_plan_tell(call, device, &plan->row, found);
@@ -114,6 +129,8 @@ static wsgemm_status find_last_kernels(wsgemm_handle *h, ws_device *device, cons
     return ws_fail_kernel(h, "column sums", device, result);
   if (plan->need.whole > 0 && plan->n_slices == 0 && !ws_device_plain_kernel(device, WS_KERNEL_ALIGN_COPY, &result))
     return ws_fail_kernel(h, "align_copy", device, result);
+  if (plan->copies.bytes > 0 && !ws_device_plain_kernel(device, WS_KERNEL_FLOAT_COPY, &result))
+    return ws_fail_kernel(h, "float_copy", device, result);
   return WSGEMM_SUCCESS;
 }
 
@@ -121,6 +138,7 @@ wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_dev
                                 ws_gemm_plan *plan) {
   wsgemm_status status = WSGEMM_SUCCESS;
   plan->problem = p, plan->n_slices = 0, plan->residual_bytes = 0, plan->need = (ws_copies_need){0, 0};
+  plan->copies = (ws_float_copies){0};
   plan->multiplies = !ws_product_is_zero(p);
   plan->has_steps = plan->multiplies ? has_steps_after(p) : !p->scale.beta_one || ws_has_steps(p);
   if (plan->has_steps) plan->steps = *p;
@@ -153,7 +171,11 @@ bool ws_gemm_most_need(const ws_call *call, const ws_problem *p, const ws_device
 
 double ws_gpu_operand_bytes(const ws_call *call, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
   double of_a, of_b;
-  return ws_is_by_map(kind) ? ws_bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_gpu_split_for(call, p, device, kind).bytes;
+  if (ws_is_by_map(kind)) return ws_bytes_of_form(n_slices)(p, &of_a, &of_b);
+  ws_float_copies copies;
+  ws_problem copied;
+  ws_gemm_with_copies(call, p, device, kind, WS_COPIES_BYTES, &copies, &copied);
+  return copies.bytes > 0 ? copies.bytes : (double)ws_gpu_split_for(call, p, device, kind).bytes;
 }
 
 double ws_gpu_workspace_bytes(const ws_call *call, const ws_problem *p, const ws_device *device) {

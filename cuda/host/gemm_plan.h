@@ -4,6 +4,7 @@
 #ifndef WS_CUDA_GEMM_PLAN_H
 #define WS_CUDA_GEMM_PLAN_H
 #include "cuda/host/chunks.h"
+#include "cuda/host/float_copies.h"
 #include "cuda/host/plan.h"
 
 /* Points into itself: not to be copied. */
@@ -17,7 +18,9 @@ typedef struct ws_gemm_plan {
   bool has_steps; /* over C as it is: of the epilogue, or beta C */
   ws_problem steps;
   int64_t residual_bytes; /* for a copy of C, its own residual; 0: there is none */
-  ws_copies_need need;    /* with that; 0: no copies */
+  ws_float_copies copies; /* of a product by tiled rows, and that with them; bytes 0: none */
+  ws_problem copied;
+  ws_copies_need need;    /* with all that; 0: no copies */
   ws_chunks chunks;       /* of a product by tensor maps (ws_is_by_map), with need.whole */
 } ws_gemm_plan;
 
@@ -31,6 +34,11 @@ double ws_most_copies_bytes(const ws_caller_workspace *w, const ws_device *devic
 
 /* Memory for copies that the product, and none that is smaller, may need at most. false: none. */
 bool ws_gemm_most_need(const ws_call *call, const ws_problem *p, const ws_device *device, double most, ws_copies_need *need);
+
+/* What a row of that kind multiplies: the problem, or one like it (*copied) whose operands are copies, within `most` bytes; *copies:
+ * which. Their memory is not known yet. */
+const ws_problem *ws_gemm_with_copies(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind, double most,
+                                      ws_float_copies *copies, ws_problem *copied);
 
 /* What the operands' other form needs: slices, or (n_slices 0) copies. */
 ws_chunk_bytes *ws_bytes_of_form(int n_slices);

@@ -79,6 +79,19 @@ wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_align_copy_args *args
   return status;
 }
 
+wsgemm_status ws_add_float_copy(wsgemm_handle *h, const ws_float_copy_args *args, ws_device *device, ws_launch_list *list) {
+  wsgemm_status status;
+  double shares = 0;
+  for (int i = 0; i < 2; i++) {
+    const ws_float_copy_operand *op = &args->operand[i];
+    shares += (double)ws_ceil_div(op->n_x, WS_FLOAT_COPY_X) * (double)ws_ceil_div(op->n_k, WS_FLOAT_COPY_K) * (double)op->n_batch;
+  }
+  ws_launch *l = add_over(h, WS_KERNEL_FLOAT_COPY, "float_copy", shares, WS_FLOAT_COPY_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device,
+                          list, &status);
+  if (l) l->args.float_copy = *args, l->writes_output = false;
+  return status;
+}
+
 wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_device *device, ws_launch_list *list) {
   wsgemm_status status = WSGEMM_SUCCESS;
   const double parts = ws_slice_parts(args);

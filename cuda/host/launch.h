@@ -8,6 +8,7 @@
 #include "cuda/shared/align_copy_args.h"
 #include "cuda/shared/arena_args.h"
 #include "cuda/shared/copied_args.h"
+#include "cuda/shared/float_copy_args.h"
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/small_args.h"
 #include "cuda/shared/triangle_args.h"
@@ -45,6 +46,7 @@ typedef struct ws_launch {
     ws_wgmma_args wgmma;     /* is_by_map */
     ws_grouped_args grouped; /* is_grouped */
     ws_align_copy_args align_copy;
+    ws_float_copy_args float_copy;
     ws_slice_args slices;
     ws_expand_args expand;
     ws_fallback_args fallback;
@@ -73,6 +75,7 @@ CUresult ws_launch_make(const ws_launch *launch, CUstream stream);
 wsgemm_status ws_add_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_align_copy_args *args, ws_device *device, ws_launch_list *list);
+wsgemm_status ws_add_float_copy(wsgemm_handle *h, const ws_float_copy_args *args, ws_device *device, ws_launch_list *list);
 
 /* Those of triangle.cuh. add_n: size of the blocks of WS_TRIANGLE_ADD. */
 wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,

@@ -59,7 +59,7 @@ typedef struct tiled_model {
    * rate. */
   double single_mn, single_k, vectors_k;
 } tiled_model;
-static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {75, 0.12, 8, 0, 0, 0.155, 0.155},
+static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {75, 0.12, 8, 0, 0.14, 0.155, 0.155},
                                               [WSGEMM_C32] = {47, 0.5, 3, 6, 0, 0.24, 0.24},
                                               [WSGEMM_F64] = {165, 0.65, 3, 112, 0.2, 0.11, 0},
                                               [WSGEMM_C64] = {114, 0, 3, 130, 0.05, 0.05, 0.12},

@@ -35,11 +35,26 @@ static wsgemm_status run_in_chunks(ws_executor *x, const ws_gemm_plan *plan, cha
   return ws_for_each_chunk(p, &chunks, run_chunk, &call);
 }
 
-static wsgemm_status run_product(ws_executor *x, const ws_gemm_plan *plan, char *memory, int64_t bytes) {
+/* Where there is no memory for copies the row reads the operands themselves, with the same bits. */
+static wsgemm_status run_copies(ws_executor *x, ws_gemm_plan *plan, char *memory, int64_t bytes) {
+  ws_launch_list list = {.n = 0};
+  ws_float_copy_args args;
+  if (!memory || (double)bytes < plan->copies.bytes) {
+    plan->row.problem = plan->product;
+    return WSGEMM_SUCCESS;
+  }
+  ws_float_copies_make(plan->product, &plan->copies, memory, &plan->copied, &args);
+  const wsgemm_status status = ws_add_float_copy(x->call->h, &args, x->device, &list);
+  return status ? status : ws_execute(x, &list);
+}
+
+static wsgemm_status run_product(ws_executor *x, ws_gemm_plan *plan, char *memory, int64_t bytes) {
   if (ws_is_by_map(plan->row.kind)) return run_in_chunks(x, plan, memory, bytes);
   ws_launch_list list;
+  wsgemm_status status = plan->copies.bytes > 0 ? run_copies(x, plan, memory, bytes) : WSGEMM_SUCCESS;
+  if (status) return status;
   ws_lower_product(plan, x->device, &list);
-  wsgemm_status status = ws_execute(x, &list);
+  status = ws_execute(x, &list);
   if (status || !list.lacks_sums) return status;
   status = ws_lower_without_sums(x->call->h, plan, x->device, &list);
   return status ? status : ws_execute(x, &list);
@@ -72,7 +87,7 @@ bool ws_has_parts(const ws_gemm_plan *plan) {
 wsgemm_status ws_run_part(ws_executor *x, const ws_gemm_plan *whole, const ws_problem *part, char *memory, int64_t bytes) {
   ws_gemm_plan plan = *whole;
   plan.problem = plan.product = part;
-  plan.need.whole = 0;
+  plan.need.whole = 0, plan.copies.bytes = 0;
   plan.chunks = (ws_chunks){part->m, part->n, 1};
   if (ws_is_by_map(plan.row.kind)) {
     if (memory && !ws_chunks_for(part, ws_bytes_of_form(plan.n_slices), (double)bytes, &plan.chunks))

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cuda/host/direct_model.h"
+#include "cuda/host/float_copies.h"
 #include "cuda/host/plan.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
@@ -35,7 +36,7 @@ static double tiled_adds_us(const ws_call *call, const ws_problem *p, const ws_d
   /* What arithmetic a product gets may not depend on where its operands begin. */
   plan.mode_a = p->a.trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
   plan.mode_b = p->b.trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
-  const double best = ws_gpu_best_us(&plan, device);
+  const double best = ws_float_copies_for(call, &plan, device).us;
   return launch_us + (plan.split.n_splits > 1 ? cooperative_us : 0) +
          of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
 }

@@ -3,6 +3,7 @@
 #include "cuda/kernels/align_copy.cuh"
 #include "cuda/kernels/arena.cuh"
 #include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/float_copy.cuh"
 
 #define WS_SCALE(letter)                                                                                       \
   extern "C" __global__ void __launch_bounds__(256) letter##scale(const __grid_constant__ ws_gemm_args args) { \
@@ -26,6 +27,10 @@ WS_COLUMN_SUMS(b)
 
 extern "C" __global__ void __launch_bounds__(256) align_copy(const __grid_constant__ ws_align_copy_args args) {
   ws::align_copies(args);
+}
+
+extern "C" __global__ void __launch_bounds__(WS_FLOAT_COPY_THREADS) float_copy(const __grid_constant__ ws_float_copy_args args) {
+  ws::float_copy::run(args);
 }
 
 extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ ws_arena_args args) { ws::fill_matrix(args); }

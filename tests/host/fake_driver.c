@@ -610,6 +610,10 @@ static void copy_args(fake_launch *l, const void *parameter) {
     memcpy(&l->pitch, parameter, sizeof l->pitch);
     return;
   }
+  if (strcmp(l->kernel, "float_copy") == 0) {
+    memcpy(&l->float_copy, parameter, sizeof l->float_copy);
+    return;
+  }
   if (strstr(l->kernel, "column_sums")) {
     memcpy(&l->column_sums, parameter, sizeof l->column_sums);
     return;
