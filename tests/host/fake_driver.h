@@ -11,6 +11,7 @@
 #define WSGEMM_TESTS_FAKE_DRIVER_H
 #include "cuda/host/driver.h"
 #include "cuda/shared/align_copy_args.h"
+#include "cuda/shared/float_copy_args.h"
 #include "cuda/shared/copied_args.h"
 #include "cuda/shared/fallback_args.h"
 #include "cuda/shared/grouped_args.h"
@@ -71,7 +72,7 @@ typedef struct fake_launch {
   ws_copied_args copied;           /* of rows of dmma.def; args then has its product's, too */
   ws_small_args small;             /* of rows of small.def; likewise */
   ws_align_copy_args pitch;        /* of align_copy */
-  ws_float_copy_args float_copy;
+  ws_float_copy_args float_copy;   /* of that one */
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
   ws_fallback_args fallback;       /* of sfallback; args then has its product's */
