@@ -5,6 +5,7 @@
 #define WS_CUDA_K_PARTS_CUH
 #include <cstdint>
 
+#include "core/tile.h"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/tma.cuh"
@@ -32,47 +33,55 @@ struct k_sharers {
    * of_group(g): where those of a group lie in each block. */
   template <int K_GROUPS, class Real, int WIDTH, class OfGroup>
   __device__ __forceinline__ void add_parts(Real (&x)[WIDTH], OfGroup of_group) const {
-    constexpr int blocks_at_once = K_GROUPS < 4 ? 4 : 2; /* whose sums are asked for at the same time */
+    /* whose sums are asked for at the same time: as many as 64 registers take */
+    constexpr int blocks_at_once = 64 / (K_GROUPS * WIDTH * int(sizeof(Real) / 4)) < 8 ? 4 : 8;
+    const int n = cluster;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++) x[e] = Real(-0.0); /* changes no sum */
-    if (is_alone())
-      add_round<1, K_GROUPS>(x, of_group, 0);
+    if (n == 1)
+      add_round<1, K_GROUPS>(x, of_group, 0, n);
     else
 #pragma unroll 1
-      for (int first = 0; first < cluster; first += blocks_at_once) add_round<blocks_at_once, K_GROUPS>(x, of_group, first);
+      for (int first = 0; first < n; first += blocks_at_once) add_round<blocks_at_once, K_GROUPS>(x, of_group, first, n);
   }
   template <int BLOCKS, int K_GROUPS, class Real, int WIDTH, class OfGroup>
-  __device__ __forceinline__ void add_round(Real (&x)[WIDTH], OfGroup of_group, int first) const {
+  static __device__ __forceinline__ void add_round(Real (&x)[WIDTH], OfGroup of_group, int first, int n) {
     constexpr int n_parts = BLOCKS * K_GROUPS;
     Real part[n_parts][WIDTH];
 #pragma unroll
     for (int i = 0; i < n_parts; i++) {
       const uint32_t there = of_group(i % K_GROUPS);
+      const int rank = first + i / K_GROUPS;
       if constexpr (BLOCKS > 1)
-        ld_shared_cluster_of(part[i], there, uint32_t(first + i / K_GROUPS), uint32_t(cluster));
+        ld_if(part[i], address_in_block(there, uint32_t(rank)), rank < n);
       else
         load_part(part[i], there);
     }
 #pragma unroll
-    for (int e = 0; e < WIDTH; e++)
+    for (int i = 0; i < n_parts; i++)
 #pragma unroll
-      for (int i = 0; i < n_parts; i++) x[e] += part[i][e];
+      for (int e = 0; e < WIDTH; e++) x[e] += part[i][e];
   }
 
-  /* Of warps that multiply, N_CONSUMING threads a block: all parts stand in shared memory. */
-  template <int N_CONSUMING> __device__ __forceinline__ void meet() const {
+  /* Of warps that multiply: this thread's parts stand in shared memory. */
+  __device__ __forceinline__ void come() const {
+    if (!is_alone()) cluster_arrive_shared();
+  }
+  /* All parts do; of all N_CONSUMING threads of the block that multiply, which have come. */
+  template <int N_CONSUMING> __device__ __forceinline__ void await() const {
     if (is_alone())
       barrier_sync(1, N_CONSUMING);
     else
-      cluster_sync();
+      cluster_wait_shared();
   }
+  template <int N_CONSUMING> __device__ __forceinline__ void meet() const { come(), await<N_CONSUMING>(); }
   /* Nobody reads a block's shared memory behind it. */
   __device__ __forceinline__ void leave() const {
     if (!is_alone()) cluster_leave();
   }
-  /* Both, of warps that only copy. */
+  /* Both, of warps that only copy, and have written nothing that others read. */
   __device__ __forceinline__ void attend() const {
-    if (!is_alone()) cluster_sync(), cluster_leave();
+    if (!is_alone()) cluster_leave(), cluster_leave();
   }
 };
 
@@ -83,6 +92,11 @@ struct k_part {
   static __device__ __forceinline__ k_part whole(int n_stages, int n_columns) { return {0, n_stages, n_columns, 1}; }
 
   /* What stages do not share evenly is for the first blocks. */
+  static __device__ __forceinline__ k_part of_block(uint32_t rank, const ws_divisor &blocks, int n_stages, int n_columns) {
+    const int each = int(ws_divide(uint32_t(n_stages), &blocks)), more = n_stages - each * int(blocks.d);
+    return {each * int(rank) + min(int(rank), more), each + (int(rank) < more),
+            int(ws_divide(uint32_t(n_columns) + blocks.d - 1, &blocks)), int(blocks.d)};
+  }
   static __device__ __forceinline__ k_part of_block(int n_stages, int n_columns) {
     const int cluster = int(cluster_blocks()), rank = int(cluster_rank());
     if (cluster == 1) return whole(n_stages, n_columns);
