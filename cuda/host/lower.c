@@ -37,11 +37,16 @@ static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
   return args;
 }
 
+/* Of rows that work out an item's place in every thread. */
+static void set_divisors(const ws_gpu_plan *plan, ws_gemm_args *args) {
+  args->tiles = ws_tile_divisors_of(&plan->grid), args->sharers = ws_divisor_of(ws_cuda_row_at(plan->row_idx)->cluster);
+}
+
 /* All of them are set: the rest is the arguments' of other kernels. */
 static void set_copied(const ws_problem *p, ws_copied_args *args) {
   const bool of_b = p->b.structure != WS_GENERAL;
   const ws_matrix *structured = of_b ? &p->b : &p->a;
-  args->structured = structured->structure == WS_GENERAL ? 0 : of_b ? 2 : 1;
+  args->gemm.structured = structured->structure == WS_GENERAL ? 0 : of_b ? 2 : 1;
   args->structure = structured->structure, args->stored = (int32_t)ws_triangle_of(structured);
   args->is_twice = ws_has_second(p);
 }
@@ -104,6 +109,7 @@ void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_laun
   } else {
     ws_launch *l = add_row(&plan->row, device, WS_BEGIN_STREAM_ORDERED, list);
     l->args.gemm = args_of_plan(&plan->row);
+    if (ws_is_by_copies(plan->row.kind)) set_divisors(&plan->row, &l->args.gemm);
     if (plan->row.kind == WS_ROW_DMMA) set_copied(plan->row.problem, &l->args.copied);
   }
 }

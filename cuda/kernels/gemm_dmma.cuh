@@ -13,8 +13,8 @@
  * and k alone. */
 #ifndef WS_CUDA_GEMM_DMMA_CUH
 #define WS_CUDA_GEMM_DMMA_CUH
-#include "cuda/epilogue/epilogue.cuh"
-#include "cuda/kernels/gemm.cuh"
+#include "cuda/epilogue/column_store.cuh"
+#include "cuda/kernels/item_place.cuh"
 #include "cuda/mainloop/dmma_load.cuh"
 #include "cuda/mainloop/dmma_structured.cuh"
 #include "cuda/mainloop/dmma_sums.cuh"
@@ -31,15 +31,22 @@ template <class Config> struct dmma_kernel {
   static constexpr int stage_k = Config::bk * k_groups, unit = Config::unit;
   static constexpr bool is_swapped = Config::is_swapped;
 
+  using stage_place = pipeline_stage<Config::n_stages>;
+
   /* The item, this block's k, and who shares the item. */
   struct place {
-    int batch, m, n, k_first, n_k, is_wanted;
+    int batch, m, n, k_first, n_k;
+    bool is_wanted;
     k_sharers sharers;
+  };
+  /* As those have it that want it late, and registers for other things. */
+  struct shared_place : place {
+    uint32_t fetched[Config::n_warps]; /* see fetch_arguments() */
   };
 
   const ws_gemm_args &args;
   unsigned char *shared;
-  place &at;
+  shared_place &at;
   const ws_copied_args &given; /* args are its */
 
   __device__ __forceinline__ uint32_t full(int stage) const {
@@ -52,17 +59,14 @@ template <class Config> struct dmma_kernel {
 
   /* Blocks share all of k; of its part each does what is not zeros of a triangle, from the beginning of a stage on. So
    * parts are the same for tiles of any size. */
-  __device__ __forceinline__ void find_place() const {
-    const uint32_t item_idx = worker_idx_of_cluster();
-    const ws_tile tile =
-        args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
-    const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
-    const k_part part = k_part::of_block(int(ws_ceil_div(int(args.k), stage_k)), Config::bn);
-    at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
-    at.k_first = max(part.first, int(k.begin) / stage_k) * stage_k;
-    at.n_k = max(0, min((part.first + part.count) * stage_k, int(k.end)) - at.k_first);
-    at.sharers.cluster = part.cluster, at.sharers.columns = part.columns;
-    at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
+  __device__ __forceinline__ place find_place() const {
+    const worker_block block = worker_block_of(args.sharers);
+    const item_place item = item_place_at<Config>(args, block.worker);
+    const k_part part = k_part::of_block(block.rank, args.sharers, int((uint32_t(args.k) + stage_k - 1) / stage_k), Config::bn);
+    place here = {item.batch, item.m, item.n, part.first, 0, item.is_wanted, {part.cluster, part.columns}};
+    here.k_first = max(part.first, int(uint32_t(item.k_begin) / stage_k)) * stage_k;
+    here.n_k = max(0, min((part.first + part.count) * stage_k, item.k_end) - here.k_first);
+    return here;
   }
 
   __device__ __forceinline__ void make_barriers() const {
@@ -72,16 +76,19 @@ template <class Config> struct dmma_kernel {
     }
   }
 
-  /* From k_first on, n_k of k. */
-  __device__ __forceinline__ void bring(const ws_operand &op_p, const ws_operand &op_q,
-                                        pipeline_stage<Config::n_stages> &stage) const {
-    dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k> p(op_p, at.batch, is_swapped ? at.n : at.m,
-                                                                       is_swapped ? args.n : args.m, at.k_first);
-    dmma_operand<Config, Config::bq, Config::q_k, Config::q_k> q(op_q, at.batch, is_swapped ? at.m : at.n,
-                                                                 is_swapped ? args.m : args.n, at.k_first);
+  __device__ __forceinline__ void wait_for_room(const stage_place &stage) const {
+    mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+  }
+
+  /* From k_first on, n_k of k; there is room for a stage. */
+  __device__ __forceinline__ void bring(const place &here, const ws_operand &op_p, const ws_operand &op_q,
+                                        stage_place &stage) const {
+    dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k> p(op_p, here.batch, is_swapped ? here.n : here.m,
+                                                                       is_swapped ? args.n : args.m, here.k_first);
+    dmma_operand<Config, Config::bq, Config::q_k, Config::q_k> q(op_q, here.batch, is_swapped ? here.m : here.n,
+                                                                 is_swapped ? args.m : args.n, here.k_first);
 #pragma unroll 1
-    for (int left = at.n_k; left > 0;) {
-      mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+    for (int left = here.n_k; left > 0;) {
       uint32_t to = stage_at(stage.place);
 #pragma unroll 1
       for (int g = 0; g < k_groups; g++, left -= Config::bk, to += Config::group_bytes) {
@@ -90,6 +97,7 @@ template <class Config> struct dmma_kernel {
       }
       cp_async_mbarrier_arrive(full(stage.place));
       stage.advance();
+      if (left > 0) wait_for_room(stage);
     }
   }
 
@@ -99,10 +107,10 @@ template <class Config> struct dmma_kernel {
                                      dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k, true>>;
     const dmma_structured<Config, place, OF_A> structured = {given, at};
     constexpr uint32_t to_structured = OF_A ? 0 : Config::operand_p_bytes, to_other = OF_A ? Config::operand_p_bytes : 0;
-    pipeline_stage<Config::n_stages> stage;
+    stage_place stage;
 #pragma unroll 1
     for (int k_first = at.k_first; k_first < at.k_first + at.n_k; k_first += stage_k) {
-      mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+      wait_for_room(stage);
 #pragma unroll 1
       for (int g = 0; g < k_groups; g++) {
         const uint32_t to = stage_at(stage.place) + uint32_t(g * Config::group_bytes);
@@ -119,15 +127,15 @@ template <class Config> struct dmma_kernel {
   static constexpr bool a_may_have_structure = Config::ops == dmma_ops::nn || Config::ops == dmma_ops::tn;
   static constexpr bool b_may_have_structure = Config::ops == dmma_ops::nn || Config::ops == dmma_ops::nt;
 
-  __device__ __forceinline__ void produce() const {
+  __device__ __forceinline__ void produce(const place &here) const {
     if constexpr (a_may_have_structure)
-      if (given.structured == 1) return bring_structured<true>();
+      if (args.structured == 1) return bring_structured<true>();
     if constexpr (b_may_have_structure)
-      if (given.structured == 2) return bring_structured<false>();
-    pipeline_stage<Config::n_stages> stage;
-    bring(is_swapped ? args.b : args.a, is_swapped ? args.a : args.b, stage);
+      if (args.structured == 2) return bring_structured<false>();
+    stage_place stage;
+    bring(here, is_swapped ? args.b : args.a, is_swapped ? args.a : args.b, stage);
     if constexpr (Config::ops == dmma_ops::nt || Config::ops == dmma_ops::tn)
-      if (given.is_twice) bring(args.b, args.a, stage);
+      if (given.is_twice) wait_for_room(stage), bring(here, args.b, args.a, stage);
   }
 
   /* Whether C is done, too. */
@@ -164,8 +172,9 @@ template <class Config> struct dmma_kernel {
     return shared_address(shared) + uint32_t(group * Config::bn * Config::sum_pitch * 8 * unit);
   }
 
-  template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, double (&x)[WIDTH]) const {
-    at.sharers.template add_parts<k_groups>(x, [&](int group) { return from + sums_of(group) - sums_of(0); });
+  template <int WIDTH>
+  __device__ __forceinline__ void add_parts(const k_sharers &sharers, uint32_t from, double (&x)[WIDTH]) const {
+    sharers.template add_parts<k_groups>(x, [&](int group) { return from + sums_of(group) - sums_of(0); });
   }
 
   static __device__ __forceinline__ typename Config::sum number_at(const double *x) {
@@ -218,50 +227,33 @@ template <class Config> struct dmma_kernel {
     return true;
   }
 
-  /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
-   * time, by 16 bytes or as one element. Short, as each warp waits for every step of it. */
-  template <int N_E> __device__ __forceinline__ void finish_plain() const {
+  /* This block's columns, of an item of which all that exists is wanted. */
+  template <int N_E, bool IS_ALONE> __device__ __forceinline__ void finish_plain() const {
     using number = typename Config::sum;
-    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along;
-    static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
-    const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns),
-              j_first = first + int(threadIdx.x) / along;
-    if (at.m + i >= args.m) return;
-    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
-    const int64_t step_c = step * args.ldc;
-    uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + i) * 8 * unit);
-#pragma unroll(k_groups > 1 ? 1 : 2)
-    for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 8 * unit) {
-      double x[N_E * unit];
-      add_parts(from, x);
-      if constexpr (N_E * unit == 2) {
-        if (unit == 1 || args.c_vectors) {
-          sum_vector<Config> y, old{};
-          if (!scale.beta_zero) old = load_vector<Config>(c);
+    store_columns<Config, N_E, IS_ALONE>(
+        args, at, sums_of(0), [&] { at.sharers.template await<Config::n_consuming>(); },
+        [&](const double(&x)[N_E * unit], const number(&old)[N_E], number(&y)[N_E]) {
 #pragma unroll
-          for (int e = 0; e < N_E; e++) y.e[e] = scaled(scale, number_at(x + e * unit), old.e[e]);
-          store_vector<Config>(c, y);
-          continue;
-        }
-      }
-      store_element<Config>(c, scaled(scale, number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
-    }
+          for (int e = 0; e < N_E; e++) y[e] = scaled(scale, number_at(x + e * unit), old[e]);
+          return true;
+        });
   }
 
   /* The same of any item. */
   __device__ __forceinline__ void finish_any() const {
     constexpr int step = Config::n_consuming / Config::bm;
     const scaling<Config> scale(args);
-    const int i = int(threadIdx.x) % Config::bm, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns);
+    const k_sharers sharers = at.sharers;
+    const int i = int(threadIdx.x % Config::bm), n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = sharers.first_column(), end = min(n_j, first + sharers.columns);
+    sharers.template await<Config::n_consuming>();
     if (at.m + i >= args.m) return;
 #pragma unroll 1
-    for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
+    for (int j = first + int(threadIdx.x / Config::bm); j < end; j += step) {
       if (!ws_region_wants(&args.region, at.m + i, at.n + j)) continue;
       double x[unit];
-      add_parts(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
+      add_parts(sharers, sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
       finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
     }
   }
@@ -270,31 +262,50 @@ template <class Config> struct dmma_kernel {
     return ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
   }
 
+  template <bool IS_ALONE> __device__ __forceinline__ void finish_plain_of() const {
+    if (unit == 1 && args.c_vectors && at.m + Config::bm <= args.m)
+      finish_plain<2 / unit, IS_ALONE>();
+    else
+      finish_plain<1, IS_ALONE>();
+  }
+
   __device__ __forceinline__ void finish() const {
     if (!is_plain())
       finish_any();
-    else if (unit == 1 && args.c_vectors && at.m + Config::bm <= args.m)
-      finish_plain<2 / unit>();
+    else if (at.sharers.is_alone())
+      finish_plain_of<true>();
     else
-      finish_plain<1>();
+      finish_plain_of<false>();
+  }
+
+  /* The lines of constants from FIRST on, by warps that multiply, which have nothing else to do yet. */
+  template <int FIRST> __device__ __forceinline__ void fetch_arguments() const {
+    constexpr int end = FIRST == 0 ? WS_COPIED_FIRST_LINES : int((sizeof given + param_line - 1) / param_line);
+    static_assert(end - FIRST <= Config::n_warps, "a warp for each line");
+    int warp = int(threadIdx.x / 32);
+    asm volatile("" : "+r"(warp)); /* else it is kept in a register for what comes later */
+    if (warp < end - FIRST) fetch_line(given, uint32_t(FIRST + warp), at.fetched[warp]);
   }
 
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) find_place();
-    if (threadIdx.x == 32) make_barriers();
+    fetch_arguments<0>();
+    if (threadIdx.x == 0) make_barriers();
+    const place here = find_place();
+    if (threadIdx.x == 32) static_cast<place &>(at) = here;
     __syncthreads();
-    if (!at.is_wanted) return;
+    if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
+      fetch_arguments<WS_COPIED_FIRST_LINES>();
       if (consume()) return; /* alone, so nobody waits */
-      at.sharers.template meet<Config::n_consuming>();
+      at.sharers.come();
       finish();
       at.sharers.leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
-      produce();
+      produce(here);
       at.sharers.attend();
     }
   }

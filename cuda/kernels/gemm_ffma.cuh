@@ -17,16 +17,16 @@ namespace ws {
 template <class Config> struct ffma_kernel : dmma_kernel<Config> {
   using base = dmma_kernel<Config>;
   using base::args, base::shared, base::at;
+  using typename base::place;
   static constexpr int k_groups = Config::k_groups;
   static constexpr int stage_k = Config::bk * k_groups;
 
-  __device__ __forceinline__ void produce() const {
-    ffma_operand<Config, Config::bm, Config::a_k> a(args.a, at.batch, at.m, args.m, at.k_first);
-    ffma_operand<Config, Config::bn, Config::b_k> b(args.b, at.batch, at.n, args.n, at.k_first);
-    pipeline_stage<Config::n_stages> stage;
+  __device__ __forceinline__ void produce(const place &here) const {
+    ffma_operand<Config, Config::bm, Config::a_k> a(args.a, here.batch, here.m, args.m, here.k_first);
+    ffma_operand<Config, Config::bn, Config::b_k> b(args.b, here.batch, here.n, args.n, here.k_first);
+    typename base::stage_place stage;
 #pragma unroll 1
-    for (int left = at.n_k; left > 0;) {
-      mbarrier_wait<barrier_scope::cta>(base::empty(stage.place), stage.empty_parity());
+    for (int left = here.n_k; left > 0;) {
       uint32_t to = base::stage_at(stage.place);
 #pragma unroll 1
       for (int g = 0; g < k_groups; g++, left -= Config::bk, to += Config::group_bytes) {
@@ -35,6 +35,7 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
       }
       cp_async_mbarrier_arrive(base::full(stage.place));
       stage.advance();
+      if (left > 0) base::wait_for_room(stage);
     }
   }
 
@@ -62,64 +63,72 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     s.store(reinterpret_cast<float *>(shared) + s.group() * Config::bn * Config::sum_pitch);
   }
 
-  template <int WIDTH> __device__ __forceinline__ void add_parts(int from, float (&x)[WIDTH]) const {
-    at.sharers.template add_parts<k_groups>(
+  template <int WIDTH> __device__ __forceinline__ void add_parts(const k_sharers &sharers, int from, float (&x)[WIDTH]) const {
+    sharers.template add_parts<k_groups>(
         x, [&](int group) { return shared_address(shared) + uint32_t((from + group * Config::bn * Config::sum_pitch) * 4); });
   }
 
-  /* This block's columns; WIDTH neighbours to a thread at a time. PLAIN: all that exists is wanted. */
-  template <int WIDTH, bool PLAIN> __device__ __forceinline__ void finish_as() const {
-    constexpr int along = Config::bm / WIDTH, step = Config::n_consuming / along;
-    static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
+  /* See dmma_kernel. */
+  template <int N_E, bool IS_ALONE> __device__ __forceinline__ void finish_plain() const {
     const scaling<Config> scale(args);
-    const int i = int(threadIdx.x) % along * WIDTH, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns),
-              j_first = first + int(threadIdx.x) / along;
-    if (at.m + i >= args.m) return;
-    float *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
-    const int64_t step_c = step * args.ldc;
-#pragma unroll(!PLAIN || k_groups > 2 ? 1 : 2)
-    for (int j = j_first; j < end; j += step, c += step_c) {
-      float x[WIDTH];
-      add_parts(j * Config::sum_pitch + i, x);
-      if constexpr (!PLAIN) {
-        finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, x[0]);
-      } else if constexpr (WIDTH == 4) {
-        sum_vector<Config> y, old{};
-        if (!scale.beta_zero) old = load_vector<Config>(c);
+    store_columns<Config, N_E, IS_ALONE>(
+        args, at, shared_address(shared), [&] { at.sharers.template await<Config::n_consuming>(); },
+        [&](const float(&x)[N_E], const float(&old)[N_E], float(&y)[N_E]) {
 #pragma unroll
-        for (int e = 0; e < WIDTH; e++) y.e[e] = scale(x[e], old.e[e]);
-        store_vector<Config>(c, y);
-      } else {
-        *c = scale(x[0], scale.beta_zero ? 0 : *c);
-      }
+          for (int e = 0; e < N_E; e++) y[e] = scale(x[e], old[e]);
+          return true;
+        });
+  }
+  template <bool IS_ALONE> __device__ __forceinline__ void finish_plain_of() const {
+    if (args.c_vectors && at.m + Config::bm <= args.m)
+      finish_plain<4, IS_ALONE>();
+    else
+      finish_plain<1, IS_ALONE>();
+  }
+
+  __device__ __forceinline__ void finish_any() const {
+    constexpr int step = Config::n_consuming / Config::bm;
+    const scaling<Config> scale(args);
+    const k_sharers sharers = at.sharers;
+    const int i = int(threadIdx.x % Config::bm), n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = sharers.first_column(), end = min(n_j, first + sharers.columns);
+    sharers.template await<Config::n_consuming>();
+    if (at.m + i >= args.m) return;
+#pragma unroll 1
+    for (int j = first + int(threadIdx.x / Config::bm); j < end; j += step) {
+      float x[1];
+      add_parts(sharers, j * Config::sum_pitch + i, x);
+      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, x[0]);
     }
   }
 
   __device__ __forceinline__ void finish() const {
     if (!base::is_plain())
-      finish_as<1, false>();
-    else if (args.c_vectors && at.m + Config::bm <= args.m)
-      finish_as<4, true>();
+      finish_any();
+    else if (at.sharers.is_alone())
+      finish_plain_of<true>();
     else
-      finish_as<1, true>();
+      finish_plain_of<false>();
   }
 
   /* See dmma_kernel. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) base::find_place();
-    if (threadIdx.x == 32) base::make_barriers();
+    base::template fetch_arguments<0>();
+    if (threadIdx.x == 0) base::make_barriers();
+    const place here = base::find_place();
+    if (threadIdx.x == 32) static_cast<place &>(at) = here;
     __syncthreads();
-    if (!at.is_wanted) return;
+    if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
+      base::template fetch_arguments<WS_COPIED_FIRST_LINES>();
       consume();
-      at.sharers.template meet<Config::n_consuming>();
+      at.sharers.come();
       finish();
       at.sharers.leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
-      produce();
+      produce(here);
       at.sharers.attend();
     }
   }

@@ -19,8 +19,8 @@
  * no finite number in the end, and what meets a marked row or column, comes from multiply-adds. */
 #ifndef WS_CUDA_GEMM_TF32_CUH
 #define WS_CUDA_GEMM_TF32_CUH
-#include "cuda/epilogue/epilogue.cuh"
-#include "cuda/kernels/gemm.cuh"
+#include "cuda/epilogue/column_store.cuh"
+#include "cuda/kernels/item_place.cuh"
 #include "cuda/mainloop/k_parts.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
@@ -32,6 +32,7 @@
 #include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/sched/fixed.cuh"
+#include "cuda/shared/copied_args.h"
 
 namespace ws {
 
@@ -42,8 +43,13 @@ template <class Config> struct tf32_kernel {
 
   /* The item, its k, this block's, and who shares it. */
   struct place {
-    int batch, m, n, k_begin, k_end, k_first, n_k, is_wanted; /* batch < 0: beyond the last item */
+    int batch, m, n, k_begin, k_end, k_first, n_k; /* batch < 0: beyond the last item */
+    bool is_wanted;
     k_sharers sharers;
+  };
+  /* As those have it that want it late, and registers for other things. */
+  struct shared_place : place {
+    uint32_t fetched[Config::n_warps]; /* see fetch_arguments() */
   };
 
   const ws_gemm_args &args;
@@ -68,35 +74,30 @@ template <class Config> struct tf32_kernel {
   /* Whether there are any. */
   __device__ __forceinline__ uint32_t any_mark() const { return marks() + uint32_t(n_marks); }
 
-  /* Of the constants those that are wanted later: each of their lines may have to come from memory. */
-  __device__ __forceinline__ void bring_arguments() const {
-    asm volatile("" ::"l"(args.a.data), "l"(args.b.data), "l"(args.c), "l"(args.ldc), "r"(args.region.region),
-                 "r"(args.triangular), "f"(args.beta.s[0]), "r"(args.c_vectors), "r"(args.epilogue.is_any));
+  /* The lines of constants from FIRST on, by warps that multiply, which have nothing else to do yet. */
+  template <int FIRST> static __device__ __forceinline__ void fetch_arguments(const ws_gemm_args &args, shared_place &at) {
+    constexpr int end = FIRST == 0 ? WS_COPIED_FIRST_LINES : int((sizeof args + param_line - 1) / param_line);
+    static_assert(end - FIRST <= Config::n_warps, "a warp for each line");
+    int warp = int(threadIdx.x / 32);
+    asm volatile("" : "+r"(warp)); /* else it is kept in a register for what comes later */
+    if (warp < end - FIRST) fetch_line(args, uint32_t(FIRST + warp), at.fetched[warp]);
   }
 
-  /* ws_tile_at_32 of COARSE_FACTOR 1, which leaves out the divisions by one: they are a tenth of the time of a small product. */
-  __device__ __forceinline__ ws_tile tile_at(uint32_t item_idx) const {
-    const uint32_t n_rows = uint32_t(args.grid.n_rows), n_cols = uint32_t(args.grid.n_cols), per_product = n_rows * n_cols,
-                   swizzle = min(uint32_t(args.grid.swizzle), n_rows);
-    uint32_t batch = 0, group = 0, left = item_idx;
-    if (args.grid.n_batch > 1) batch = left / per_product, left -= batch * per_product;
-    if (swizzle < n_rows) group = left / (swizzle * n_cols), left -= group * swizzle * n_cols;
-    const uint32_t group_rows = min(swizzle, n_rows - group * swizzle), col = left / group_rows;
-    return {batch, group * swizzle + (left - col * group_rows), col, 1};
-  }
-
-  template <bool SHARES_K = true> __device__ __forceinline__ void find_place(uint32_t item_idx) const {
-    const bool is_all = args.region.region == WS_ALL;
-    const ws_tile tile = is_all ? tile_at(item_idx) : item_tile_at<Config>(args, item_idx);
-    const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
-    const int n_k = int(k.end - k.begin);
-    const int n_stages = int(ws_ceil_div(n_k, stage_k));
-    const k_part part = SHARES_K ? k_part::of_block(n_stages, Config::bn) : k_part::whole(n_stages, Config::bn);
-    at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
-    at.k_begin = int(k.begin), at.k_end = int(k.end), at.k_first = int(k.begin) + part.first * stage_k;
-    at.n_k = max(0, min(part.count * stage_k, n_k - part.first * stage_k));
-    at.sharers.cluster = part.cluster, at.sharers.columns = part.columns;
-    at.is_wanted = is_all || is_item_wanted<Config>(args, int(tile.row), int(tile.col));
+  /* SHARES_K: with the other blocks of the cluster. */
+  template <bool SHARES_K = true> static __device__ __forceinline__ place find_place(const ws_gemm_args &args, const worker_block &block) {
+    const item_place item = item_place_at<Config, SHARES_K>(args, block.worker);
+    const int n_k = item.k_end - item.k_begin, n_stages = (n_k + stage_k - 1) / stage_k;
+    const k_part part =
+        SHARES_K ? k_part::of_block(block.rank, args.sharers, n_stages, Config::bn) : k_part::whole(n_stages, Config::bn);
+    return {item.batch,
+            item.m,
+            item.n,
+            item.k_begin,
+            item.k_end,
+            item.k_begin + part.first * stage_k,
+            max(0, min(part.count * stage_k, n_k - part.first * stage_k)),
+            item.is_wanted,
+            {part.cluster, part.columns}};
   }
 
   __device__ __forceinline__ void make_barriers() const {
@@ -116,11 +117,11 @@ template <class Config> struct tf32_kernel {
   using stage_place = pipeline_stage<Config::n_stages>;
   using slices_place = pipeline_stage<Config::n_places>;
 
-  __device__ __forceinline__ void produce(stage_place &stage) const {
-    tf32_operand<unit, Config::bm, Config::a_k> a(args.a, at.batch, at.m, args.m, at.k_first);
-    tf32_operand<unit, Config::bn, Config::b_k> b(args.b, at.batch, at.n, args.n, at.k_first);
+  __device__ __forceinline__ void produce(const place &here, stage_place &stage) const {
+    tf32_operand<unit, Config::bm, Config::a_k> a(args.a, here.batch, here.m, args.m, here.k_first);
+    tf32_operand<unit, Config::bn, Config::b_k> b(args.b, here.batch, here.n, args.n, here.k_first);
 #pragma unroll 1
-    for (int left = at.n_k; left > 0;) {
+    for (int left = here.n_k; left > 0;) {
       mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
       uint32_t to = stage_at(stage.place);
 #pragma unroll 1
@@ -251,7 +252,7 @@ template <class Config> struct tf32_kernel {
 
   /* Whether any block of the cluster has marked anything. */
   __device__ __forceinline__ bool has_marks() const {
-    const int lane = int(threadIdx.x) % 32;
+    const int lane = int(threadIdx.x % 32);
     return __any_sync(~0u, lane < at.sharers.cluster && mark_word(n_marks / 4, lane) != 0);
   }
   __device__ __forceinline__ uint32_t mark_word(int word, int of_rank) const {
@@ -347,74 +348,27 @@ template <class Config> struct tf32_kernel {
     }
   }
 
-  /* This block's columns, of an item of which all that exists is wanted and nothing is marked: N_E neighbours to a thread at a time,
-   * by 16 bytes or as one element, of some of its columns together. False: some are left, not being finite. */
+  /* This block's columns, of an item of which all that exists is wanted and nothing is marked. False: some are left, not being finite. */
   template <int N_E, bool IS_ALONE> __device__ __forceinline__ bool finish_plain() const {
-    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along, width = N_E * unit,
-                  n_blocks = IS_ALONE ? 1 : blocks_at_once(k_groups),
-                  at_once = columns_at_once(Config::bn / step, n_blocks * k_groups * width);
-    static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
-    const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
-    const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns),
-              j_first = first + int(threadIdx.x) / along;
-    if (at.m + i >= args.m) return true;
-    const int64_t step_c = step * args.ldc;
-    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
-    uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + unit * i) * 4);
-    bool is_done = true;
-#pragma unroll 1
-    for (int j = j_first; j < end; j += at_once * step, c += at_once * step_c, from += at_once * step * Config::sum_pitch * 4) {
-      number old[at_once][N_E] = {};
-      float x[at_once][width];
-      if (!scale.beta_zero)
+    return store_columns<Config, N_E, IS_ALONE>(
+        args, at, sums_of(0), [] {},
+        [&](const float(&x)[N_E * unit], const number(&old)[N_E], number(&y)[N_E]) {
 #pragma unroll
-        for (int u = 0; u < at_once; u++)
-          if (j + u * step < end) load_neighbours(old[u], c + u * step_c);
-      at.sharers.template add_columns<k_groups, IS_ALONE>(
-          x, [&](int group, int u) { return from + sums_of(group) - sums_of(0) + uint32_t(u * step * Config::sum_pitch * 4); },
-          [&](int u) { return j + u * step < end; });
-#pragma unroll
-      for (int u = 0; u < at_once; u++) {
-        const bool is_there = j + u * step < end, is_good = are_finite(x[u]);
-        number y[N_E];
-#pragma unroll
-        for (int e = 0; e < N_E; e++) y[e] = scale(number_at(x[u] + unit * e), old[u][e]);
-        if (is_there && is_good) store_neighbours(c + u * step_c, y);
-        is_done &= is_good || !is_there;
-      }
-    }
-    return is_done;
-  }
-  template <int N_E> static __device__ __forceinline__ void load_neighbours(number (&x)[N_E], const number *c) {
-    if constexpr (N_E > 1) {
-      const sum_vector<Config> all = load_vector<Config>(c);
-#pragma unroll
-      for (int e = 0; e < N_E; e++) x[e] = all.e[e];
-    } else {
-      x[0] = load_element<Config>(c);
-    }
-  }
-  template <int N_E> static __device__ __forceinline__ void store_neighbours(number *c, const number (&x)[N_E]) {
-    if constexpr (N_E > 1) {
-      sum_vector<Config> all;
-#pragma unroll
-      for (int e = 0; e < N_E; e++) all.e[e] = x[e];
-      store_vector<Config>(c, all);
-    } else {
-      store_element<Config>(c, x[0]);
-    }
+          for (int e = 0; e < N_E; e++) y[e] = scale(number_at(x + unit * e), old[e]);
+          return are_finite(x);
+        });
   }
 
   /* The same of any item, or of what finish_plain<N_E> has left of one (n_left is N_E; else 0): element by element. */
   __device__ __forceinline__ void finish_each(int n_left, bool any_marks) const {
     const int n_e = max(n_left, 1), along = Config::bm / n_e, step = Config::n_consuming / along;
     const scaling<Config> scale(args);
-    const int i = int(threadIdx.x) % along * n_e, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int i = int(threadIdx.x % unsigned(along)) * n_e, n_j = int(ws_min(Config::bn, args.n - at.n));
     const int first = at.sharers.first_column(), end = min(n_j, first + at.sharers.columns);
     if (at.m + i >= args.m) return;
 #pragma unroll 1
-    for (int j = first + int(threadIdx.x) / along; j < end; j += step) {
+    for (int j = first + int(threadIdx.x / unsigned(along)); j < end; j += step) {
       const uint32_t from = sums_of(0) + uint32_t((j * Config::sum_pitch + unit * i) * 4);
       float x[unit];
       bool is_done = n_left > 0;
@@ -445,15 +399,17 @@ template <class Config> struct tf32_kernel {
 
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
-  __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) find_place(worker_idx_of_cluster());
-    if (threadIdx.x == 32) make_barriers();
-    if (threadIdx.x == 64) bring_arguments();
+  __device__ __forceinline__ void run(shared_place &at_shared) const {
+    fetch_arguments<0>(args, at_shared);
+    if (threadIdx.x == 0) make_barriers();
+    const place here = find_place(args, worker_block_of(args.sharers));
+    if (threadIdx.x == 32) at = here;
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
     __syncthreads();
-    if (!at.is_wanted) return;
+    if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
+      fetch_arguments<WS_COPIED_FIRST_LINES>(args, at_shared);
       if constexpr (Config::n_places > 0) {
         if (consume_slices()) return; /* alone, so nobody waits */
       } else {
@@ -471,7 +427,7 @@ template <class Config> struct tf32_kernel {
         splits = threadIdx.x >= Config::n_consuming + WS_TF32_PRODUCERS;
         if (splits) split_all(stage, to);
       }
-      if (!splits) produce(stage);
+      if (!splits) produce(here, stage);
       at.sharers.attend();
     }
   }

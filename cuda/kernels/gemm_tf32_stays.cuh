@@ -54,7 +54,7 @@ template <class Config> struct tf32_staying {
       for (int i = 0; i < Config::marks_bytes; i += 4) store_shared(to.marks() + i, 0);
     const uint32_t item_idx = worker_idx() + n * n_workers();
     if (item_idx < args.sched.n_items)
-      to.template find_place<false>(item_idx);
+      ring[item] = item_kernel::template find_place<false>(args, {item_idx, 0});
     else
       to.at.batch = -1;
     mbarrier_arrive(known(item));
@@ -74,7 +74,7 @@ template <class Config> struct tf32_staying {
     item_place item;
 #pragma unroll 1
     for (; wait_known(item); item.advance()) {
-      if (ring[item.place].is_wanted) of(item.place).produce(stage);
+      if (ring[item.place].is_wanted) of(item.place).produce(ring[item.place], stage);
       arrive_done(item.place);
     }
   }
@@ -175,11 +175,10 @@ template <class Config> struct tf32_staying {
 
   __device__ __forceinline__ void run() const {
     if (threadIdx.x == 0) {
-      of(0).template find_place<false>(worker_idx());
+      ring[0] = item_kernel::template find_place<false>(args, {worker_idx(), 0});
       n_found() = 1;
     }
     if (threadIdx.x == 32) make_barriers();
-    if (threadIdx.x == 64) of(0).bring_arguments();
     for (int i = int(threadIdx.x) * 4; i < Config::n_items * Config::marks_bytes; i += Config::n_threads * 4)
       store_shared(of(0).marks() + i, 0);
     __syncthreads();

@@ -37,7 +37,7 @@ template <class Config, int X, bool K, bool KEEPS, bool ANEW = false> struct dmm
   bool by_pairs;
 
   static __device__ __forceinline__ int thread() {
-    int t = int(threadIdx.x) % WS_DMMA_PRODUCERS;
+    int t = int(threadIdx.x % WS_DMMA_PRODUCERS); /* of no sign, so that divisions of it are shifts */
     if constexpr (ANEW) asm volatile("" : "+r"(t));
     return t;
   }
@@ -54,16 +54,16 @@ template <class Config, int X, bool K, bool KEEPS, bool ANEW = false> struct dmm
 
   template <int WIDTH> __device__ __forceinline__ void start(const double *first) {
     const int c = along<WIDTH>(), l = first_line<WIDTH>();
-    from = first + l * step_line + c;
+    from = first + uint32_t(l) * step_line + c;
     target = K ? place(l, c / unit, c % unit) : place(c / unit, l, c % unit);
   }
 
   /* is_mirrored: element (x, k) is read where (k, x) lies. */
-  __device__ __forceinline__ dmma_operand(const ws_operand &op, int64_t batch, int64_t x_first, int64_t size, int64_t k_first,
+  __device__ __forceinline__ dmma_operand(const ws_operand &op, uint32_t batch, uint32_t x_first, int64_t size, uint32_t k_first,
                                           bool is_mirrored = false) {
     const int64_t step_x = is_mirrored ? op.step_k : op.step_mn, step_k = is_mirrored ? op.step_mn : op.step_k;
     by_pairs = moves_pairs && (op.mode == WS_COPY_VECTORS_MN || op.mode == WS_COPY_VECTORS_K);
-    n_x = int(ws_min(X, size - x_first));
+    n_x = min(X, int(size) - int(x_first));
     step_line = unit * (K ? step_x : step_k), step_block = K ? n_along : n_lines * step_line;
     const double *const first =
         static_cast<const double *>(op.data) + unit * (batch * op.stride + x_first * step_x + k_first * step_k);

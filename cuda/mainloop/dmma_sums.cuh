@@ -29,8 +29,8 @@ namespace ws {
 /* Where a lane reads of its warp's first piece of 8 x, of a step of k; pieces are 1024 bytes apart,
  * but those of doubles along x, which lie two by two in slabs. KEEPS: k is contiguous in shared memory. */
 template <int UNIT, bool KEEPS> struct dmma_place {
-  static __device__ __forceinline__ int g() { return int(threadIdx.x) % 32 / 4; }
-  static __device__ __forceinline__ int t() { return int(threadIdx.x) % 4; }
+  static __device__ __forceinline__ int g() { return int(threadIdx.x % 32 / 4); }
+  static __device__ __forceinline__ int t() { return int(threadIdx.x % 4); }
   /* d: of column g */
   static __device__ __forceinline__ int spread(int x) { return x >> 1 | (x & 1) << 2; }
   static constexpr int line = WS_DMMA_LINE_BYTES;
@@ -69,7 +69,7 @@ template <class Config> struct dmma_sums {
   double p[2][n_p][is_complex ? 2 : 4], q[2][half_q][2];
   uint32_t turn_re, turn_im; /* z: signs of the second pair of P, for real and imaginary sums */
 
-  static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32; }
+  static __device__ __forceinline__ int warp() { return int(threadIdx.x / 32); }
   static __device__ __forceinline__ int group() { return warp() / Config::group_warps; }
   static __device__ __forceinline__ int p_first() { return warp() % Config::group_warps % warps_p * Config::wp; }
   static __device__ __forceinline__ int q_first() { return warp() % Config::group_warps / warps_p * Config::wq; }

@@ -41,19 +41,20 @@ template <class Config, int X, bool K> struct ffma_operand {
   int n_x; /* that exist, of X */
   bool by_vectors;
 
-  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % WS_DMMA_PRODUCERS; }
+  static __device__ __forceinline__ int thread() { return int(threadIdx.x % WS_DMMA_PRODUCERS); }
   template <int WIDTH> static __device__ __forceinline__ int along() { return thread() % threads_along<WIDTH> * WIDTH; }
   template <int WIDTH> static __device__ __forceinline__ int first_line() { return thread() / threads_along<WIDTH>; }
 
   template <int WIDTH> __device__ __forceinline__ void start(const float *first) {
     const int c = along<WIDTH>(), l = first_line<WIDTH>();
-    from = first + l * step_line + c;
+    from = first + uint32_t(l) * step_line + c;
     target = K ? layout::place(l, c) : layout::place(c, l);
   }
 
-  __device__ __forceinline__ ffma_operand(const ws_operand &op, int64_t batch, int64_t x_first, int64_t size, int64_t k_first) {
+  __device__ __forceinline__ ffma_operand(const ws_operand &op, uint32_t batch, uint32_t x_first, int64_t size,
+                                          uint32_t k_first) {
     by_vectors = op.mode == WS_COPY_VECTORS_MN || op.mode == WS_COPY_VECTORS_K;
-    n_x = int(ws_min(X, size - x_first));
+    n_x = min(X, int(size) - int(x_first));
     step_line = K ? op.step_mn : op.step_k, step_block = K ? bk : bk * step_line;
     const float *const first =
         static_cast<const float *>(op.data) + batch * op.stride + x_first * op.step_mn + k_first * op.step_k;

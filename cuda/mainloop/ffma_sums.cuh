@@ -74,15 +74,15 @@ template <class Config> struct ffma_sums {
   side_b b;
   float sum[tm][tn];
 
-  static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32; }
+  static __device__ __forceinline__ int warp() { return int(threadIdx.x / 32); }
   static __device__ __forceinline__ int group() { return warp() / Config::group_warps; }
   /* As in thread_place.cuh: half a warp's reads are served at once. */
   static __device__ __forceinline__ int long_lane() {
-    const int lane = int(threadIdx.x) % 32;
+    const int lane = int(threadIdx.x % 32);
     return (lane >> 1 & 3) | (lane >> 4 & 1) << 2;
   }
   static __device__ __forceinline__ int short_lane() {
-    const int lane = int(threadIdx.x) % 32;
+    const int lane = int(threadIdx.x % 32);
     return (lane & 1) | (lane >> 3 & 1) << 1;
   }
 

@@ -39,7 +39,7 @@ template <int UNIT, int X, bool K> struct tf32_operand {
   int64_t step_line, step_block;
   int shift, shift_more, n_x; /* n_x: that exist, of X */
 
-  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % WS_TF32_PRODUCERS; }
+  static __device__ __forceinline__ int thread() { return int(threadIdx.x % WS_TF32_PRODUCERS); }
   static __device__ __forceinline__ int line() { return thread() / n_chunks; }
   static __device__ __forceinline__ int chunk() { return thread() % n_chunks; }
 

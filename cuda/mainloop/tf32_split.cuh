@@ -27,8 +27,8 @@ template <class Config> struct tf32_splitter {
   uint32_t other; /* complex: from the part of an element that this lane reads first to the other one */
   uint32_t sign;  /* complex: of the imaginary parts */
 
-  static __device__ __forceinline__ int lane() { return int(threadIdx.x) % 32; }
-  static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32 % n_warps; }
+  static __device__ __forceinline__ int lane() { return int(threadIdx.x % 32); }
+  static __device__ __forceinline__ int warp() { return int(threadIdx.x / 32 % n_warps); }
   static __device__ __forceinline__ int x() { return Config::b_k ? lane() / 4 : lane(); }
   /* Half of the lanes read imaginary parts first, so that a warp's reads meet all banks. */
   static __device__ __forceinline__ bool is_im_first() { return is_complex && (Config::b_k ? x() % 2 != 0 : lane() >= 16); }

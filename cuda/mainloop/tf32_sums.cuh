@@ -32,9 +32,9 @@ template <class Config> struct tf32_sums {
   uint32_t sign_a, sign_b; /* complex: of the imaginary parts */
   uint32_t a_at, b_at;     /* of this lane's first element in a stage */
 
-  static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32; }
-  static __device__ __forceinline__ int g() { return int(threadIdx.x) % 32 / 4; }
-  static __device__ __forceinline__ int t() { return int(threadIdx.x) % 4; }
+  static __device__ __forceinline__ int warp() { return int(threadIdx.x / 32); }
+  static __device__ __forceinline__ int g() { return int(threadIdx.x % 32 / 4); }
+  static __device__ __forceinline__ int t() { return int(threadIdx.x % 4); }
   static __device__ __forceinline__ int group() { return warp() / Config::group_warps; }
   static __device__ __forceinline__ int m_first() { return warp() % Config::group_warps % Config::warps_m * Config::wm; }
   static __device__ __forceinline__ int n_first() { return warp() % Config::group_warps / Config::warps_m * Config::wn; }

@@ -32,7 +32,7 @@ template <class Type, int BM, int BN, int WP, int WQ, int K_GROUPS, int STAGES, 
   static constexpr int line_bytes = WS_DMMA_LINE_BYTES, operand_p_bytes = bp * line_bytes, group_bytes = (bp + bq) * line_bytes;
   static constexpr int stage_bytes = group_bytes * K_GROUPS, body_bytes = WS_DMMA_BODY_BYTES(unit, BM, BN, K_GROUPS, STAGES);
   static constexpr int shared_bytes = WS_DMMA_SHARED_BYTES(unit, BM, BN, K_GROUPS, STAGES);
-  static constexpr int sum_pitch = WS_DMMA_SUM_PITCH(unit, BM);
+  static constexpr int sum_pitch = WS_DMMA_SUM_PITCH(unit, BM), sum_pitch_bytes = sum_pitch * 8 * unit;
   /* Registers of a thread: all have the same at first, then those that multiply take what the
    * others leave. */
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 40;

@@ -21,7 +21,8 @@ struct ffma_config {
   static constexpr int n_threads = n_consuming + WS_DMMA_PRODUCERS;
   static constexpr int line_bytes = WS_DMMA_LINE_BYTES, operand_a_bytes = BM * line_bytes, group_bytes = (BM + BN) * line_bytes;
   static constexpr int stage_bytes = group_bytes * K_GROUPS, body_bytes = WS_FFMA_BODY_BYTES(BM, BN, K_GROUPS, STAGES);
-  static constexpr int shared_bytes = WS_FFMA_SHARED_BYTES(BM, BN, K_GROUPS, STAGES), sum_pitch = WS_FFMA_SUM_PITCH(BM);
+  static constexpr int shared_bytes = WS_FFMA_SHARED_BYTES(BM, BN, K_GROUPS, STAGES), sum_pitch = WS_FFMA_SUM_PITCH(BM),
+                       sum_pitch_bytes = sum_pitch * 4;
   /* Registers of a thread: all have the same at first, then those that multiply take what the
    * others leave. */
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 40;

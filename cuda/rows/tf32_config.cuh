@@ -25,7 +25,7 @@ struct tf32_config {
   static constexpr int shared_bytes = WS_TF32_SHARED_BYTES(unit, BM, BN, K_GROUPS, STAGES);
   /* none: by mma.sync */
   static constexpr int n_splitters = 0, n_places = 0, slices_of_group = 0, place_bytes = 0, slices_bytes = 0;
-  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
+  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM), sum_pitch_bytes = sum_pitch * 4;
   /* Registers of a thread: all have the same at first, then those that multiply take what the
    * others leave. */
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 56;
@@ -59,7 +59,7 @@ struct tf32w_config {
                        slices_bytes = place_bytes * PLACES;
   static constexpr int body_bytes = WS_TF32W_BODY_BYTES(unit, SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
   static constexpr int shared_bytes = WS_TF32W_SHARED_BYTES(unit, SLICES, BM, BN, K_GROUPS, STAGES, PLACES);
-  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
+  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM), sum_pitch_bytes = sum_pitch * 4;
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = BLOCKS == 1 ? 64 : 56;
   static constexpr int left_registers =
       (first_registers * n_threads - producer_registers * (WS_TF32_PRODUCERS + n_splitters)) / n_consuming / 8 * 8;

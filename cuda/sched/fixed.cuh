@@ -18,6 +18,15 @@ template <int CLUSTER = 1> __device__ __forceinline__ uint32_t n_workers() { ret
 /* The same of as many blocks as the launch has put into a cluster. */
 __device__ __forceinline__ uint32_t worker_idx_of_cluster() { return cluster_blocks() == 1 ? blockIdx.x : cluster_idx(); }
 
+/* The worker of this block, and which of its blocks it is; blocks: of a worker, as the host launches them. */
+struct worker_block {
+  uint32_t worker, rank;
+};
+__device__ __forceinline__ worker_block worker_block_of(const ws_divisor &blocks) {
+  const uint32_t worker = ws_divide(blockIdx.x, &blocks);
+  return {worker, blockIdx.x - worker * blocks.d};
+}
+
 template <int CLUSTER> struct sched_fixed_of {
   static constexpr bool keeps_blocks = true;
   const ws_sched_args &args;

@@ -6,10 +6,12 @@
 
 typedef struct ws_copied_args {
   ws_gemm_args gemm;
-  /* The operand of which one triangle is stored, and read where it lies (0: none, 1: A, 2: B); what it
-   * is (ws_structure); the triangle (ws_region) of op(A), or op(B), that is stored. */
-  int32_t structured, structure, stored;
+  /* Of the operand gemm.structured: what it is (ws_structure), and the triangle (ws_region) of op(A), or op(B), that is stored. */
+  int32_t structure, stored;
   /* A B + B A in place of A B, where A and B lie alike: the k of the second product follow those of the first. */
   int32_t is_twice;
 } ws_copied_args;
+
+/* So many lines of 64 bytes hold what an item begins with, wherever the first of them begins. */
+enum { WS_COPIED_FIRST_LINES = 4 };
 #endif

@@ -43,18 +43,21 @@ typedef struct ws_split_args {
   ws_grid_barrier *barrier; /* of this launch, if there are sums */
 } ws_split_args;
 
+/* What the beginning of an item wants stands in front, then what its end wants: constants come to a kernel line by line. */
 typedef struct ws_gemm_args {
-  ws_sched_args sched;
-  ws_tile_grid grid; /* split with sums: every part is a product of its own */
-  ws_split_args split;
-  int64_t m, n, k;
-  ws_operand a, b;
-  void *c;
-  int64_t ldc, stride_c;
+  /* Of kernels that work out an item's place in every thread: the grid's, and that of the blocks which share an item. */
+  ws_tile_divisors tiles;
+  ws_divisor sharers;
   ws_region_args region;
   /* which operand is triangular, with zeros in memory (0: none, 1: A, 2: B), and its triangle
    * (ws_region): blocks of k that have only zeros may be passed over */
   int32_t triangular, triangle;
+  int64_t m, n, k;
+  ws_operand a, b;
+  /* The operand of which one triangle is stored, and read where it lies, by the rows that do so (copied_args.h; 0: none, 1: A, 2: B). */
+  int32_t structured;
+  void *c;
+  int64_t ldc, stride_c;
   union {
     float s[2];
     double d[2];
@@ -62,6 +65,9 @@ typedef struct ws_gemm_args {
   int32_t beta_zero;
   int32_t c_vectors; /* columns of C may be written 16 bytes at a time */
   int32_t type_c;    /* ws_half_c_type; C of other types is of the type of A and B */
+  ws_tile_grid grid; /* split with sums: every part is a product of its own */
+  ws_sched_args sched;
+  ws_split_args split;
   ws_epilogue_args epilogue;
 } ws_gemm_args;
 #endif

@@ -121,11 +121,12 @@ static inline WS_HOST_DEVICE ws_tile_place ws_tile_place_at(const ws_tile_diviso
   t.batch = ws_divide(item_idx, &by->product_items);
   const uint32_t in_product = item_idx - t.batch * by->product_items.d, group = ws_divide(in_product, &by->group_items),
                  in_group = in_product - group * by->group_items.d;
+  /* by both numbers of rows, as a GPU would wait for the one that it is */
+  const uint32_t strip = ws_divide(in_group, &by->swizzle), strip_of_last = ws_divide(in_group, &by->last_rows);
+  const uint32_t row = in_group - strip * by->swizzle.d, row_of_last = in_group - strip_of_last * by->last_rows.d;
   const int is_last = group == by->last_group;
-  const ws_divisor rows = {is_last ? by->last_rows.d : by->swizzle.d, is_last ? by->last_rows.factor : by->swizzle.factor,
-                           is_last ? by->last_rows.shift : by->swizzle.shift};
-  t.strip = ws_divide(in_group, &rows);
-  t.row = group * by->swizzle.d + (in_group - t.strip * rows.d);
+  t.strip = is_last ? strip_of_last : strip;
+  t.row = group * by->swizzle.d + (is_last ? row_of_last : row);
   return t;
 }
 #endif

@@ -86,10 +86,11 @@ CHILD_CASE(where_they_lie) {
       const ws_copied_args *args = &fake.launch[0].copied;
       CHECK(fake.n_launches == 1 && row_of(&fake.launch[0]) && fake.n_allocs == n_allocs, "%d launches, %s", fake.n_launches,
             fake.launch[0].kernel);
-      CHECK(args->structured == (side == WSGEMM_LEFT ? 1 : 2) && args->structure == of[i].structure && args->stored == WS_UPPER,
-            "operand %d, structure %d, triangle %d", args->structured, args->structure, args->stored);
+      CHECK(args->gemm.structured == (side == WSGEMM_LEFT ? 1 : 2) && args->structure == of[i].structure &&
+                args->stored == WS_UPPER,
+            "operand %d, structure %d, triangle %d", args->gemm.structured, args->structure, args->stored);
       CHECK((side == WSGEMM_LEFT ? args->gemm.a : args->gemm.b).data == d.a, "A is read where it lies");
-      CHECK(args->gemm.triangular == (of[i].routine == WSGEMM_TRMM ? args->structured : 0), "zeros are passed over");
+      CHECK(args->gemm.triangular == (of[i].routine == WSGEMM_TRMM ? args->gemm.structured : 0), "zeros are passed over");
     }
   for (int routine = WSGEMM_SYMM; routine <= WSGEMM_HEMM; routine++) {
     const wsgemm_level3_desc of_z = level3_device_desc((wsgemm_routine)routine, WSGEMM_C64, 2048);
@@ -99,10 +100,10 @@ CHILD_CASE(where_they_lie) {
   wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRMM, WSGEMM_F64, 2048);
   d.c = NULL;
   run(&d);
-  CHECK(fake.n_launches == 2 && count_of("dcopy_lines") == 1 && fake.launch[1].copied.structured == 1, "trmm in place");
+  CHECK(fake.n_launches == 2 && count_of("dcopy_lines") == 1 && fake.launch[1].copied.gemm.structured == 1, "trmm in place");
   d = level3_device_desc(WSGEMM_SYRK, WSGEMM_F64, 500);
   run(&d);
-  CHECK(fake.n_launches == 1 && fake.launch[0].copied.structured == 0 && !fake.launch[0].copied.is_twice,
+  CHECK(fake.n_launches == 1 && fake.launch[0].copied.gemm.structured == 0 && !fake.launch[0].copied.is_twice,
         "syrk: a plain product");
 }
 

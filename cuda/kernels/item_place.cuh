@@ -1,0 +1,44 @@
+/* item_place.cuh - where the item of a block is, of kernels whose blocks, or clusters of them, have one each. Every thread works it out
+ * for itself, so that none waits for another's answer, and without a division: the beginning is much of a small product's time. */
+#ifndef WS_CUDA_ITEM_PLACE_CUH
+#define WS_CUDA_ITEM_PLACE_CUH
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/ptx/param.cuh"
+
+namespace ws {
+
+/* Of a config what items are asked by. */
+template <int BM, int BN> struct item_tile { static constexpr int bm = BM, bn = BN, item_n = BN; };
+
+/* Its first element of C, the k that may be other than zero, and whether any of its elements is wanted. */
+struct item_place {
+  int batch, m, n, k_begin, k_end;
+  bool is_wanted;
+};
+
+/* Of a region, or with an operand that is triangular. */
+template <int BM, int BN> __device__ __forceinline__ item_place part_place_at(const ws_gemm_args &args, uint32_t item_idx) {
+  using config = item_tile<BM, BN>;
+  const ws_tile tile = args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<config>(args, item_idx);
+  const int row = int(tile.row), col = int(tile.col);
+  const ws_k_range k = k_range_of<config>(args, row, col);
+  return {int(tile.batch), row * BM, col * BN, int(k.begin), int(k.end), is_item_wanted<config>(args, row, col)};
+}
+
+/* Called, not inlined: else all other products jump over it, into code that has to come from memory first. */
+template <int BM, int BN> __device__ __noinline__ item_place called_part_place_at(const ws_gemm_args &args, uint32_t item_idx) {
+  return part_place_at<BM, BN>(args, item_idx);
+}
+
+/* Config: of items of one tile each. CALLS: where the beginning is in a hurry, and there are registers for a call. */
+template <class Config, bool CALLS = true>
+__device__ __forceinline__ item_place item_place_at(const ws_gemm_args &args, uint32_t item_idx) {
+  if (args.region.region != WS_ALL || args.triangular != 0)
+    return CALLS ? called_part_place_at<Config::bm, Config::bn>(args, item_idx)
+                 : part_place_at<Config::bm, Config::bn>(args, item_idx);
+  const ws_tile_place tile = ws_tile_place_at(&args.tiles, item_idx);
+  return {int(tile.batch), int(tile.row) * Config::bm, int(tile.strip) * Config::bn, 0, int(args.k), true};
+}
+
+} // namespace ws
+#endif
