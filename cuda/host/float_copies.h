@@ -6,7 +6,7 @@
 #include "cuda/shared/float_copy_args.h"
 
 typedef struct ws_float_copies {
-  bool of_a, of_b; /* neither: none are made */
+  bool of_a, of_b;  /* neither: none are made */
   double bytes, us; /* us: of the product with them */
 } ws_float_copies;
 

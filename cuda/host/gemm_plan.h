@@ -20,8 +20,8 @@ typedef struct ws_gemm_plan {
   int64_t residual_bytes; /* for a copy of C, its own residual; 0: there is none */
   ws_float_copies copies; /* of a product by tiled rows, and that with them; bytes 0: none */
   ws_problem copied;
-  ws_copies_need need;    /* with all that; 0: no copies */
-  ws_chunks chunks;       /* of a product by tensor maps (ws_is_by_map), with need.whole */
+  ws_copies_need need; /* with all that; 0: no copies */
+  ws_chunks chunks;    /* of a product by tensor maps (ws_is_by_map), with need.whole */
 } ws_gemm_plan;
 
 /* The device's context must be current; kernels are loaded. */
@@ -37,8 +37,8 @@ bool ws_gemm_most_need(const ws_call *call, const ws_problem *p, const ws_device
 
 /* What a row of that kind multiplies: the problem, or one like it (*copied) whose operands are copies, within `most` bytes; *copies:
  * which. Their memory is not known yet. */
-const ws_problem *ws_gemm_with_copies(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind, double most,
-                                      ws_float_copies *copies, ws_problem *copied);
+const ws_problem *ws_gemm_with_copies(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
+                                      double most, ws_float_copies *copies, ws_problem *copied);
 
 /* What the operands' other form needs: slices, or (n_slices 0) copies. */
 ws_chunk_bytes *ws_bytes_of_form(int n_slices);

@@ -86,8 +86,8 @@ wsgemm_status ws_add_float_copy(wsgemm_handle *h, const ws_float_copy_args *args
     const ws_float_copy_operand *op = &args->operand[i];
     shares += (double)ws_ceil_div(op->n_x, WS_FLOAT_COPY_X) * (double)ws_ceil_div(op->n_k, WS_FLOAT_COPY_K) * (double)op->n_batch;
   }
-  ws_launch *l = add_over(h, WS_KERNEL_FLOAT_COPY, "float_copy", shares, WS_FLOAT_COPY_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device,
-                          list, &status);
+  ws_launch *l = add_over(h, WS_KERNEL_FLOAT_COPY, "float_copy", shares, WS_FLOAT_COPY_THREADS, 0, WS_BEGIN_STREAM_ORDERED,
+                          device, list, &status);
   if (l) l->args.float_copy = *args, l->writes_output = false;
   return status;
 }

@@ -62,7 +62,8 @@ struct float_copy {
     __shared__ float tile[n_k][x_pitch];
     int64_t share = worker_idx(); /* of all operands, one after the other */
     for (const ws_float_copy_operand &op : args.operand) {
-      const int64_t along_x = ws_ceil_div(op.n_x, n_x), along_k = ws_ceil_div(op.n_k, n_k), n_shares = along_x * along_k * op.n_batch;
+      const int64_t along_x = ws_ceil_div(op.n_x, n_x), along_k = ws_ceil_div(op.n_k, n_k),
+                    n_shares = along_x * along_k * op.n_batch;
       for (; share < n_shares; share += n_workers()) {
         const int64_t batch = share / (along_x * along_k), in_product = share - batch * along_x * along_k;
         const int64_t x = in_product % along_x * n_x, k = in_product / along_x * n_k;

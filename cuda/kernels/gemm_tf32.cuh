@@ -84,7 +84,8 @@ template <class Config> struct tf32_kernel {
   }
 
   /* SHARES_K: with the other blocks of the cluster. */
-  template <bool SHARES_K = true> static __device__ __forceinline__ place find_place(const ws_gemm_args &args, const worker_block &block) {
+  template <bool SHARES_K = true>
+  static __device__ __forceinline__ place find_place(const ws_gemm_args &args, const worker_block &block) {
     const item_place item = item_place_at<Config, SHARES_K>(args, block.worker);
     const int n_k = item.k_end - item.k_begin, n_stages = (n_k + stage_k - 1) / stage_k;
     const k_part part =
@@ -322,9 +323,11 @@ template <class Config> struct tf32_kernel {
       put_sums<true>(s, scale);
   }
   /* Straight code, in which each store has a condition of its own: a branch takes as long as several of them. */
-  template <bool READS_C, class Sums> __device__ __forceinline__ void put_sums(const Sums &s, const scaling<Config> &scale) const {
+  template <bool READS_C, class Sums>
+  __device__ __forceinline__ void put_sums(const Sums &s, const scaling<Config> &scale) const {
     constexpr int n_rows = 2 * Sums::n_m;
-    constexpr int ahead = READS_C && Sums::n_n % 2 == 0 && n_rows <= 4 ? 2 : 1; /* times two columns, which are asked for together */
+    constexpr int ahead =
+        READS_C && Sums::n_n % 2 == 0 && n_rows <= 4 ? 2 : 1; /* times two columns, which are asked for together */
     const int n_i = int(ws_min(Config::bm, args.m - at.m)) - Sums::m_first() - Sums::g(),
               n_j = int(ws_min(Config::bn, args.n - at.n)) - Sums::n_first() - 2 * Sums::t();
     const int64_t ldc = args.ldc;

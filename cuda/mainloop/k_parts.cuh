@@ -48,7 +48,8 @@ struct k_sharers {
    * not exist have any sums; of one block alone they lie in shared memory nevertheless. */
   template <int K_GROUPS, bool IS_ALONE, class Real, int N, int WIDTH, class Where, class Exists>
   __device__ __forceinline__ void add_columns(Real (&x)[N][WIDTH], Where where, Exists exists) const {
-    constexpr int n_blocks = IS_ALONE ? 1 : blocks_at_once(K_GROUPS * N * WIDTH * int(sizeof(Real) / 4)), n_parts = n_blocks * K_GROUPS;
+    constexpr int n_blocks = IS_ALONE ? 1 : blocks_at_once(K_GROUPS * N * WIDTH * int(sizeof(Real) / 4)),
+                  n_parts = n_blocks * K_GROUPS;
     const int n = IS_ALONE ? 1 : cluster;
 #pragma unroll
     for (int i = 0; i < N * WIDTH; i++) x[i / WIDTH][i % WIDTH] = Real(-0.0); /* changes no sum */

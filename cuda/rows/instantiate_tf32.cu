@@ -9,8 +9,8 @@
       name(const __grid_constant__ ws_gemm_args args) {                                                       \
     extern __shared__ __align__(1024) unsigned char shared[];                                                 \
     using config = ws::tf32_config<ws::type_##t, slices, bm, bn, wm, wn, k_groups, stages, blocks, a_k, b_k>; \
-    __shared__ typename ws::tf32_kernel<config>::shared_place at; \
-    ws::tf32_kernel<config>{args, shared, at, ws::shared_address(shared)}.run(at);                              \
+    __shared__ typename ws::tf32_kernel<config>::shared_place at;                                             \
+    ws::tf32_kernel<config>{args, shared, at, ws::shared_address(shared)}.run(at);                            \
   }
 #define WS_CUDA_TF32_ENTRIES(name, ...)                    \
   WS_CUDA_TF32_ENTRY(name##_nn, false, true, __VA_ARGS__)  \

@@ -9,8 +9,8 @@
       name(const __grid_constant__ ws_gemm_args args) {                                                        \
     extern __shared__ __align__(1024) unsigned char shared[];                                                  \
     using config = ws::tf32w_config<ws::type_##t, slices, bm, bn, k_groups, stages, places, blocks, a_k, b_k>; \
-    __shared__ typename ws::tf32_kernel<config>::shared_place at; \
-    ws::tf32_kernel<config>{args, shared, at, ws::shared_address(shared)}.run(at); \
+    __shared__ typename ws::tf32_kernel<config>::shared_place at;                                              \
+    ws::tf32_kernel<config>{args, shared, at, ws::shared_address(shared)}.run(at);                             \
   }
 #define WS_CUDA_TF32W_STAYS_ENTRY(name, a_k, b_k, t, slices, bm, bn, stages, places, blocks)               \
   extern "C" __global__ void __launch_bounds__(WS_TF32W_THREADS(bm, 1), blocks)                            \

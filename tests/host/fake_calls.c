@@ -135,7 +135,8 @@ wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
 }
 
 bool writes_output(const fake_launch *l) {
-  return strcmp(l->kernel, "align_copy") != 0 && strcmp(l->kernel, "float_copy") != 0 && strcmp(l->kernel, "maxima") != 0 && !strstr(l->kernel, "slices_");
+  return strcmp(l->kernel, "align_copy") != 0 && strcmp(l->kernel, "float_copy") != 0 && strcmp(l->kernel, "maxima") != 0 &&
+         !strstr(l->kernel, "slices_");
 }
 
 int n_writing_launches(void) {

@@ -11,9 +11,9 @@
 #define WSGEMM_TESTS_FAKE_DRIVER_H
 #include "cuda/host/driver.h"
 #include "cuda/shared/align_copy_args.h"
-#include "cuda/shared/float_copy_args.h"
 #include "cuda/shared/copied_args.h"
 #include "cuda/shared/fallback_args.h"
+#include "cuda/shared/float_copy_args.h"
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/kernel_args.h"
 #include "cuda/shared/launch_state.h"

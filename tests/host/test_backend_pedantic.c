@@ -1,7 +1,7 @@
 /* test_backend_pedantic.c - half precision under PEDANTIC in device memory: whatever the shape, the
  * operands and the store, no kernel that uses a tensor core, forced or not; without PEDANTIC none
- * of those made for it, but by name. Its parts of k, its lines of tuning, its words. Seen by a fake
- * driver; what the kernels compute: test_fma16.cpp. */
+ * of those made for it, but by name. Its parts of k, its lines of tuning, its words. Copies of floats.
+ * Seen by a fake driver; what the kernels compute: test_fma16.cpp. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -242,11 +242,80 @@ CHILD_CASE(tuning) {
   unlink(path);
 }
 
+/* ---- copies of floats ------------------------------------------------------------------------ */
+
+static wsgemm_gemm_desc float_desc(int ops, int64_t m, int64_t n, int64_t k, int64_t more_ld) {
+  wsgemm_gemm_desc d = ops_desc(WSGEMM_F32, ops, m, n, k);
+  d.math = WSGEMM_MATH_PEDANTIC, d.lda += more_ld, d.ldb += more_ld;
+  return d;
+}
+
+/* What of an operand is copied: nothing that is read by 16 bytes as it is; all of it, to a place of its own within the memory. */
+static void check_float_copy(const ws_float_copy_operand *op, const ws_operand *read, const void *given, int64_t x, int64_t k,
+                             int64_t ld, bool turns, const char *memory, size_t bytes) {
+  const char *const to = (const char *)op->to;
+  CHECK(op->from == given && op->n_x == x && op->n_k == k && op->n_batch == 1 && op->ld == ld && op->turns == turns,
+        "%lld x %lld, ld %lld, turns %d", (long long)op->n_x, (long long)op->n_k, (long long)op->ld, op->turns);
+  CHECK(op->pitch % 32 == 0 && op->pitch >= x && to >= memory && to + op->pitch * k * 4 <= memory + bytes, "pitch %lld at %p",
+        (long long)op->pitch, (const void *)to);
+  CHECK(read->data == to && read->step_mn == 1 && read->step_k == op->pitch && read->mode == WS_COPY_VECTORS_MN, "mode %d",
+        read->mode);
+}
+
+/* Large float products under PEDANTIC read copies, where lines are along k or begin anywhere: the same row of multiply-adds, whose order
+ * of summation does not know of them. Not where there is no memory, nor for a row by name. */
+CHILD_CASE(float_copies) {
+  (void)unused;
+  enum { M = 3900, N = 4100, K = 2500, WORKSPACE = 96 << 20 };
+  wsgemm_handle *h = new_handle(WSGEMM_MATH_DEFAULT);
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  char *workspace = fake_alloc(FAKE_DEVICE, 0, WORKSPACE);
+  for (int ops = 0; ops < 4; ops++)
+    for (int more_ld = 0; more_ld < 2; more_ld++) {
+      const wsgemm_gemm_desc d = float_desc(ops, M, N, K, more_ld);
+      const bool trans_a = ops / 2, trans_b = ops % 2, of_a = trans_a || more_ld, of_b = !trans_b || more_ld;
+      size_t asked = 0;
+      char text[DESCRIPTION_BYTES];
+      REQUIRE(wsgemm_set_workspace(h, workspace, WORKSPACE) == WSGEMM_SUCCESS &&
+                  wsgemm_get_workspace_size(h, &d, &asked) == WSGEMM_SUCCESS && watched_gemm(h, &d) == WSGEMM_SUCCESS,
+              "%s", wsgemm_last_error());
+      CHECK(fake.n_launches == 1 + (of_a || of_b) && (asked > 0) == (of_a || of_b), "%s: %d launches, %zu bytes",
+            gemm_describe(&d, text), fake.n_launches, asked);
+      const fake_launch *product = &fake.launch[fake.n_launches - 1];
+      const int row_idx = product->row_idx;
+      CHECK(row_of(product)->kind == WS_ROW_TILED && explained_is(h, &d, "kernel", row_of(product)->name), "%s", product->kernel);
+      if (fake.n_launches == 2) {
+        const ws_float_copy_args *copy = &fake.launch[0].float_copy;
+        CHECK(strcmp(fake.launch[0].kernel, "float_copy") == 0, "%s", fake.launch[0].kernel);
+        CHECK((copy->operand[0].n_k > 0) == of_a && (copy->operand[1].n_k > 0) == of_b, "which of them");
+        if (of_a) check_float_copy(&copy->operand[0], &product->args.a, d.a, M, K, d.lda, trans_a, workspace, asked);
+        if (of_b) check_float_copy(&copy->operand[1], &product->args.b, d.b, N, K, d.ldb, !trans_b, workspace, asked);
+        CHECK(!of_a || !of_b || copy->operand[1].to >= copy->operand[0].to + copy->operand[0].pitch * K, "B's copy is in A's");
+      }
+      REQUIRE(wsgemm_set_workspace(h, workspace, 4096) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      product = launch_of(h, &d);
+      CHECK(row_of(product)->kind != WS_ROW_TILED || (product->args.a.data == d.a && product->args.b.data == d.b),
+            "%s: other data", gemm_describe(&d, text));
+      REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS &&
+                  wsgemm_set_kernel(h, gpu_rows[row_idx].name) == WSGEMM_SUCCESS,
+              "%s", wsgemm_last_error());
+      launch_of(h, &d);
+      REQUIRE(wsgemm_set_kernel(h, NULL) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    }
+  const wsgemm_gemm_desc d = float_desc(2, M, N, K, 1);
+  fake.device[0].room = 1 << 20; /* less than any copy */
+  CHECK(launch_of(h, &d)->args.a.data == d.a, "without memory A is read as it is");
+  fake.device[0].room = 0;
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches", fake.n_launches);
+  wsgemm_destroy(h);
+}
+
 static const struct check_case cases[] = {{"rows", rows},
                                           {"forced_rows", forced_rows},
                                           {"forced_without_memory", forced_without_memory},
                                           {"parts_of_k", parts_of_k},
                                           {"epilogue", epilogue},
                                           {"words", words},
+                                          {"float_copies", float_copies},
                                           {"tuning", tuning}};
 CHECK_MAIN("backend_pedantic", cases)

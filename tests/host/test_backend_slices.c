@@ -199,6 +199,7 @@ static void no_sliced_code(void *argument) {
   fake.device[0].cc = 90;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_logger(h, count_words, &n_words) == WSGEMM_SUCCESS, "handle");
   wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 2048, 2048, 2048, 0);
+  d.transb = WSGEMM_TRANS; /* of which no copies are made */
   for (int turn = 0; turn < 2; turn++) {
     /* an image is looked for again, a row is not */
     fake_fail(function, 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU);
