@@ -2,17 +2,18 @@
  * kernels.def called vec.
  *
  * An item is n_x elements x of C; `matrix` is the operand that has x, `vector` the other. It is bound by the matrix's bytes, so
- * every lane asks for batch loads' worth of it before the first is used, and every load of a warp is of whole lines of memory as
- * far as there are any. A row is for one of two layouts:
+ * every lane asks for a batch of loads before the first is used, and neighbouring lanes load neighbours. A row is for one of two
+ * layouts:
  *
- *   k contiguous   n_x = 8: a warp has one x. The k of a step (32 vectors of 16 bytes) are as many sums, k modulo a step, which
- *                  are added in the end, in pairs that are 1, 2, .. apart in the order of fold_along_k. A vector that is not
- *                  contiguous comes through shared memory, once for all warps.
- *   x contiguous   n_x = 16 or 32: lines go to warps in turn, so many to each as 32 vectors hold; a sum is of one x and of one of
- *                  these lines, which are added next; then the warps' sums are added in shared memory, in order.
+ *   k contiguous   n_x = 8: a warp has one x. The k of a step (32 vectors of 16 bytes) go to as many sums, k modulo a step; what is
+ *                  not a whole vector, in the end, to others. They are added in pairs, in the order of fold_along_k. A vector
+ *                  operand that is not contiguous comes through shared memory, once for all warps.
+ *   x contiguous   n_x = 16 or 32: groups of lines, as many as 32 vectors hold, go to the warps in turn. A sum is of one x and of
+ *                  one line of the groups; a warp's are added in pairs, neighbours first; then the warps', in shared memory, in
+ *                  their order.
  *
- * Which element goes into which sum does not depend on alignment, which lane has a sum does: by vectors a lane has neighbours
- * (`i` of them), else elements that are as far apart as lanes reach, so that neighbouring lanes load neighbours. */
+ * Which element goes into which sum does not depend on alignment; which lane has the sum does: by vectors a lane has neighbours,
+ * else elements that lie 32 apart, or in lines that follow each other. */
 #ifndef WS_CUDA_VECTOR_PRODUCT_CUH
 #define WS_CUDA_VECTOR_PRODUCT_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -113,6 +114,17 @@ template <class Config> struct vector_product {
     for (int i = 0; i < vec; i++) sum[i].clear();
   }
 
+  /* In place of what is not there: a product of these two, -0, changes no sum. */
+  static __device__ __forceinline__ element zero() { return element{}; }
+  static __device__ __forceinline__ element minus_zero() {
+    if constexpr (is_half<Config>)
+      return 0x8000;
+    else if constexpr (Config::unit == 2)
+      return {-0.0f, -0.0f};
+    else
+      return -0.0f;
+  }
+
   /* The products know a from b by their signs of conjugation. */
   static __device__ __forceinline__ void multiply_add(sum_type &sum, element m, element v) {
     if constexpr (along_m)
@@ -123,7 +135,7 @@ template <class Config> struct vector_product {
 
   /* ---- k contiguous ---------------------------------------------------------------------------- */
 
-  static constexpr int step = 32 * vec, steps_at_once = vec > 4 ? 2 : 4, last_steps = 2, batch = steps_at_once * step;
+  static constexpr int step = 32 * vec, steps_at_once = vec > 4 ? 2 : 4, batch = steps_at_once * step;
   /* So many elements of a vector that is not contiguous are in shared memory at a time. */
   static constexpr int staged = Config::shared_bytes / int(sizeof(element)) / batch * batch;
 
@@ -135,11 +147,12 @@ template <class Config> struct vector_product {
     return (BY == access::vectors ? 0 : 32 * i) < n;
   }
 
-  /* A lane's elements of a step, its first one at p. IS_LAST: those that are there. Others are 0, so that the compiler need not keep
-   * what was there before. */
+  /* A lane's elements of a step, its first one at p. IS_LAST: those that are there, else `other`. */
   template <access BY, bool IS_STAGED, bool IS_LAST>
-  static __device__ __forceinline__ vector16 load_step(const element *p, int n) {
-    vector16 x{};
+  static __device__ __forceinline__ vector16 load_step(const element *p, int n, element other) {
+    vector16 x;
+#pragma unroll
+    for (int i = 0; i < vec; i++) x.e[i] = other;
     if constexpr (BY == access::vectors) {
       if (!IS_LAST || is_there<BY>(0, n)) x = *reinterpret_cast<const vector16 *>(p);
     } else {
@@ -152,17 +165,16 @@ template <class Config> struct vector_product {
 
   template <access BY, bool IS_STAGED, bool IS_LAST>
   static __device__ __forceinline__ void add_steps(const element *line, const element *v, int n, sum_type (&sum)[vec]) {
-    constexpr int n_steps = IS_LAST ? last_steps : steps_at_once;
-    vector16 m[n_steps], factor[n_steps];
+    vector16 m[steps_at_once], factor[steps_at_once];
 #pragma unroll
-    for (int u = 0; u < n_steps; u++) m[u] = load_step<BY, false, IS_LAST>(line + u * step, n - u * step);
+    for (int u = 0; u < steps_at_once; u++) m[u] = load_step<BY, false, IS_LAST>(line + u * step, n - u * step, zero());
 #pragma unroll
-    for (int u = 0; u < n_steps; u++) factor[u] = load_step<BY, IS_STAGED, IS_LAST>(v + u * step, n - u * step);
+    for (int u = 0; u < steps_at_once; u++)
+      factor[u] = load_step<BY, IS_STAGED, IS_LAST>(v + u * step, n - u * step, minus_zero());
 #pragma unroll
-    for (int u = 0; u < n_steps; u++)
+    for (int u = 0; u < steps_at_once; u++)
 #pragma unroll
-      for (int i = 0; i < vec; i++)
-        if (!IS_LAST || is_there<BY>(i, n - u * step)) multiply_add(sum[i], m[u].e[i], factor[u].e[i]);
+      for (int i = 0; i < vec; i++) multiply_add(sum[i], m[u].e[i], factor[u].e[i]);
   }
 
   /* n elements, whole vectors; `first`: the lane's first one. */
@@ -173,10 +185,8 @@ template <class Config> struct vector_product {
 #pragma unroll 1
     for (int left = int(uint64_t(n) / batch); left > 0; left--, line += batch, v += batch)
       add_steps<BY, IS_STAGED, false>(line, v, batch, sum);
-#pragma unroll 1
-    for (int n_last = int(n % batch) - first; n_last > 0;
-         n_last -= last_steps * step, line += last_steps * step, v += last_steps * step)
-      add_steps<BY, IS_STAGED, true>(line, v, n_last, sum);
+    const int n_last = int(n % batch);
+    if (n_last > 0) add_steps<BY, IS_STAGED, true>(line, v, n_last - first, sum);
   }
 
   /* Of the sums of k modulo a step those are added first that are neighbours in a vector, then those whose places differ in the
@@ -211,9 +221,8 @@ template <class Config> struct vector_product {
         access_to(is_wide(line, 0) && (!is_contiguous || is_wide(t.vector, 0)), t.whole_m && (!is_contiguous || t.whole_v));
     const int first = first_of(by, lane), n_rest = int(t.n_k % vec);
     const int64_t n_whole = is_there ? t.n_k - n_rest : 0;
-    const bool has_rest = is_there && lane < n_rest;
-    element m_rest{}, v_rest{};
-    if (has_rest)
+    element m_rest = zero(), v_rest = minus_zero();
+    if (is_there && lane < n_rest)
       m_rest = load(line + n_whole + lane, t.whole_m), v_rest = load(t.vector + (n_whole + lane) * t.step_v, t.whole_v);
     sum_type sum[vec];
     clear(sum);
@@ -231,7 +240,7 @@ template <class Config> struct vector_product {
     with(by, [&](auto known) { total = fold_along_k<decltype(known)::value>(sum); });
     sum_type rest;
     rest.clear();
-    if (has_rest) multiply_add(rest, m_rest, v_rest);
+    multiply_add(rest, m_rest, v_rest);
     total.add(over_lanes(rest, 1, vec));
     if (lane == 0) finish(x, total);
   }
@@ -276,17 +285,18 @@ template <class Config> struct vector_product {
           if (is_there(g, first + i)) m[g].e[i] = load<BY>(own);
       }
     }
-    element factor{};
+    element factor = minus_zero();
     if (lane < n_groups * lines && is_there(lane / lines, lane % lines)) factor = load(v, t.whole_v);
     v += n_groups * group_step * t.step_v;
 #pragma unroll
-    for (int g = 0; g < n_groups; g++)
+    for (int g = 0; g < n_groups; g++) {
+      element of_line{};
 #pragma unroll
       for (int i = 0; i < vec; i++) {
-        const int line_idx = first + i / x_of_lane<BY>;
-        const element f = from_lane(factor, g * lines + line_idx);
-        if (is_there(g, line_idx)) multiply_add(sum[i], m[g].e[i], f);
+        if (i % x_of_lane<BY> == 0) of_line = from_lane(factor, g * lines + first + i / x_of_lane<BY>);
+        multiply_add(sum[i], m[g].e[i], of_line);
       }
+    }
   }
 
   /* A warp's sums, over its lines of a group: neighbours first. */
