@@ -48,12 +48,13 @@ static inline ws_split ws_split_into(const ws_problem *p, int64_t n_splits) {
   return split;
 }
 
-/* So many items keep an SM busy as bring enough bytes on their way (gemm_vector.cuh: of 8 warps, or of
- * 16 or 32). */
+/* So many items keep an SM busy as bring enough bytes on their way (gemm_vector.cuh): with k contiguous of 8 warps; else of 16, with
+ * registers for twice as many loads where numbers are floats. */
 static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
   const bool is_along_k = ws_vector_along_k(p);
   const int n_x = is_along_k ? 8 : p->a.type == WSGEMM_F32 ? 32 : 16;
-  const double per_sm = 32 / n_x, most = is_along_k ? 1 : 0.6 * per_sm;
+  const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
+  const double per_sm = is_along_k ? 4 : is_double ? 2 : 1, most = is_along_k ? 1 : 0.6 * per_sm;
   const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), n_x);
   return ws_split_into(p, n_items > most * n_sms ? 1 : (int64_t)(per_sm * n_sms / n_items));
 }

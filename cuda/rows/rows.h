@@ -29,7 +29,7 @@
 #define WS_PAD_mma 4
 #define WS_PAD_mma16 8
 #define WS_PAD_fma16 8
-#define WS_PAD_vec 8
+#define WS_PAD_vec 16 /* no tiles: room for a vector, or the sums of all warps */
 #define WS_PAD_direct 8
 /* Whether a k-contiguous operand stays so in shared memory (copy_tile.cuh), in rows of k. */
 #define WS_KEEPS_K_simt 0

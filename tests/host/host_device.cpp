@@ -12,7 +12,7 @@ unsigned char *host_shared;
 
 namespace {
 
-constexpr int most_threads = 384, most_barriers = 16;
+constexpr int most_threads = 512, most_barriers = 16;
 
 struct copy {
   uint32_t to;

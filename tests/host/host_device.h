@@ -45,6 +45,9 @@ int __syncthreads_or(int);
 void __syncwarp();
 double host_from_lane(double x, int lane);
 template <class Real> Real __shfl_sync(uint32_t, Real x, int lane) { return Real(host_from_lane(double(x), lane)); }
+template <class Real> Real __shfl_xor_sync(uint32_t, Real x, int lanes) {
+  return Real(host_from_lane(double(x), int(threadIdx.x % 32) ^ lanes));
+}
 inline int __any_sync(uint32_t, int is_so) {
   double any = 0;
   for (int lane = 0; lane < 32; lane++) any += host_from_lane(is_so != 0, lane);
