@@ -48,15 +48,31 @@ static inline ws_split ws_split_into(const ws_problem *p, int64_t n_splits) {
   return split;
 }
 
+/* Of so many rounds of blocks the last is mostly empty: parts of k make it a smaller share of a matrix that takes long enough for parts
+ * to pay. */
+static inline int64_t ws_splits_for_rounds(const ws_problem *p, double rounds) {
+  enum { MOST = 8, LEAST_K = 512 };
+  const double least_bytes = 24e6, enough = 0.95;
+  const double bytes = (double)p->batch_count * (double)ws_max(p->m, p->n) * (double)p->k * ws_types[p->a.type].bytes;
+  int64_t best = 1;
+  double best_share = 0; /* of the rounds that is work */
+  for (int64_t n = 1; n <= MOST && bytes >= least_bytes && n * LEAST_K <= p->k && best_share < enough; n *= 2) {
+    const double all = rounds * (double)n, whole = (double)(int64_t)all, share = all / (whole + (all > whole));
+    if (share > best_share) best = n, best_share = share;
+  }
+  return best;
+}
+
 /* So many items keep an SM busy as bring enough bytes on their way (gemm_vector.cuh): with k contiguous of 8 warps; else of 16, with
- * registers for twice as many loads where numbers are floats. */
+ * registers for twice as many loads where numbers are floats, and places for no more blocks. */
 static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
   const bool is_along_k = ws_vector_along_k(p);
   const int n_x = is_along_k ? 8 : p->a.type == WSGEMM_F32 ? 32 : 16;
   const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
   const double per_sm = is_along_k ? 4 : is_double ? 2 : 1, most = is_along_k ? 1 : 0.6 * per_sm;
-  const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), n_x);
-  return ws_split_into(p, n_items > most * n_sms ? 1 : (int64_t)(per_sm * n_sms / n_items));
+  const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), n_x), places = per_sm * n_sms;
+  if (n_items <= most * n_sms) return ws_split_into(p, (int64_t)(places / n_items));
+  return ws_split_into(p, is_along_k ? 1 : ws_splits_for_rounds(p, n_items / places));
 }
 
 /* The time of a number of tiles, less than the device takes at once, in parts of the time for which

@@ -118,21 +118,27 @@ template <class Config> struct tf32_kernel {
   using stage_place = pipeline_stage<Config::n_stages>;
   using slices_place = pipeline_stage<Config::n_places>;
 
-  __device__ __forceinline__ void produce(const place &here, stage_place &stage) const {
+  /* IS_EARLY: the block meets behind the first copies, as nothing but the use of its barriers has to wait for that. */
+  template <bool IS_EARLY> __device__ __forceinline__ void produce(const place &here, stage_place &stage) const {
+    bool has_met = false; /* IS_EARLY */
     tf32_operand<unit, Config::bm, Config::a_k> a(args.a, here.batch, here.m, args.m, here.k_first);
     tf32_operand<unit, Config::bn, Config::b_k> b(args.b, here.batch, here.n, args.n, here.k_first);
 #pragma unroll 1
     for (int left = here.n_k; left > 0;) {
-      mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+      if (!IS_EARLY || has_met) mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
       uint32_t to = stage_at(stage.place);
 #pragma unroll 1
       for (int g = 0; g < k_groups; g++, left -= Config::bk, to += Config::group_bytes) {
         a.copy(to, left), b.copy(to + Config::a_bytes, left);
         a.advance(), b.advance();
       }
+      if constexpr (IS_EARLY)
+        if (!has_met) barrier_sync(0, Config::n_threads), has_met = true;
       cp_async_mbarrier_arrive(full(stage.place));
       stage.advance();
     }
+    if constexpr (IS_EARLY)
+      if (!has_met) barrier_sync(0, Config::n_threads);
   }
 
   /* Splitters: of B, from a stage to slices. */
@@ -403,12 +409,19 @@ template <class Config> struct tf32_kernel {
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run(shared_place &at_shared) const {
+    constexpr bool copies_early = Config::n_places > 0; /* others have no registers for it */
     fetch_arguments<0>(args, at_shared);
     if (threadIdx.x == 0) make_barriers();
     const place here = find_place(args, worker_block_of(args.sharers));
     if (threadIdx.x == 32) at = here;
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
-    __syncthreads();
+    const auto copies = [] {
+      return threadIdx.x >= Config::n_consuming && threadIdx.x < Config::n_consuming + WS_TF32_PRODUCERS;
+    };
+    if (!copies_early)
+      __syncthreads();
+    else if (!copies() || !here.is_wanted)
+      barrier_sync(0, Config::n_threads);
     if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
@@ -427,10 +440,10 @@ template <class Config> struct tf32_kernel {
       stage_place stage;
       if constexpr (Config::n_splitters > 0) {
         slices_place to;
-        splits = threadIdx.x >= Config::n_consuming + WS_TF32_PRODUCERS;
+        splits = !copies();
         if (splits) split_all(stage, to);
       }
-      if (!splits) produce(here, stage);
+      if (!splits) produce<copies_early>(here, stage);
       at.sharers.attend();
     }
   }

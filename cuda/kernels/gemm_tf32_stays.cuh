@@ -74,7 +74,7 @@ template <class Config> struct tf32_staying {
     item_place item;
 #pragma unroll 1
     for (; wait_known(item); item.advance()) {
-      if (ring[item.place].is_wanted) of(item.place).produce(ring[item.place], stage);
+      if (ring[item.place].is_wanted) of(item.place).template produce<false>(ring[item.place], stage);
       arrive_done(item.place);
     }
   }
