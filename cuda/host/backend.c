@@ -180,7 +180,7 @@ static void explain_product(const ws_call *call, const ws_problem *given, int de
   if (device) {
     const ws_row_kind kind = ws_gpu_kind_in_workspace(call, p, device, &n_slices);
     const ws_caller_workspace workspace = ws_caller_workspace_get(call->h);
-    const double most = ws_most_copies_bytes(&workspace, device);
+    const double most = ws_most_copies_bytes(&workspace, device) - ws_bytes_for_residual(p);
     status =
         ws_gpu_plan_make(call, ws_gemm_with_copies(call, p, device, kind, most, &copies, &copied), device, kind, n_slices, &plan);
     ws_device_leave(is_pushed);

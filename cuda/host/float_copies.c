@@ -6,18 +6,18 @@
 /* ALIGN: of a copy, in bytes; PITCH: floats of a line of the L2. */
 enum { ALIGN = 256, PITCH = 32 };
 
-/* x of its elements lie along m or n. */
+/* x of its elements lie along m or n; n_batch: of them that differ, n_paid: that are paid for, so that no choice goes by strides. */
 typedef struct copied_operand {
-  int64_t x, k, n_batch, pitch;
+  int64_t x, k, n_batch, n_paid, pitch;
 } copied_operand;
 
 static copied_operand operand_of(const ws_problem *p, const ws_matrix *matrix, int64_t x) {
   const bool are_many = p->batch_count > 1 && matrix->stride != 0;
-  return (copied_operand){x, p->k, are_many ? p->batch_count : 1, ws_ceil_div(x, PITCH) * PITCH};
+  return (copied_operand){x, p->k, are_many ? p->batch_count : 1, p->batch_count, ws_ceil_div(x, PITCH) * PITCH};
 }
 
 static double bytes_of(const copied_operand *op) {
-  const double bytes = (double)op->pitch * (double)op->k * (double)op->n_batch * sizeof(float);
+  const double bytes = (double)op->pitch * (double)op->k * (double)op->n_paid * sizeof(float);
   return (double)ws_ceil_div((int64_t)bytes, ALIGN) * ALIGN;
 }
 

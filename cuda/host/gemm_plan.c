@@ -12,7 +12,7 @@ ws_chunk_bytes *ws_bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced
  * rounding each anyway, where C is of the type of the sums. */
 static bool has_steps_after(const ws_problem *p) { return ws_has_steps(p) && !ws_is_half(p->a.type); }
 
-static double bytes_for_residual(const ws_problem *p) {
+double ws_bytes_for_residual(const ws_problem *p) {
   ws_problem copied = *p;
   ws_align_copy_operand op;
   return has_steps_after(p) && ws_residual_is_c(p) ? ws_copy_c(&copied, NULL, &op) : 0;
@@ -88,9 +88,9 @@ static bool has_other_rows(const ws_call *call, const ws_problem *p) {
   return !ws_is_structured(p) && !ws_has_second(p) && !ws_forced_row(call->forced[WS_CUDA], p->a.type);
 }
 
-static wsgemm_status plan_product(const ws_call *call, ws_device *device, double most, ws_gemm_plan *plan) {
+static wsgemm_status plan_product(const ws_call *call, ws_device *device, double most, bool in_parts, ws_gemm_plan *plan) {
   const ws_problem *p = plan->product;
-  const ws_copies_need of_residual = {plan->residual_bytes, plan->residual_bytes};
+  const ws_copies_need of_residual = {plan->residual_bytes, plan->residual_bytes, 0};
   const ws_row_kind kind = ws_gpu_kind_for(call, p, device, &plan->n_slices);
   plan->need = of_residual;
   if (ws_is_by_map(kind) && find_need(p, plan->n_slices, plan->residual_bytes, most, &plan->chunks, &plan->need)) {
@@ -101,8 +101,9 @@ static wsgemm_status plan_product(const ws_call *call, ws_device *device, double
   plan->n_slices = 0;
   plan->need = of_residual;
   const ws_row_kind plain = ws_gpu_plain_kind(call, p), other = ws_is_by_map(kind) ? plain : kind;
-  p = ws_gemm_with_copies(call, p, device, other, most - (double)plan->residual_bytes, &plan->copies, &plan->copied);
-  plan->need.whole += (int64_t)plan->copies.bytes;
+  if (!in_parts)
+    p = ws_gemm_with_copies(call, p, device, other, most - (double)plan->residual_bytes, &plan->copies, &plan->copied);
+  plan->need.optional = (int64_t)plan->copies.bytes, plan->need.whole += plan->need.optional;
   const CUresult found = ws_gpu_plan_find(call, p, device, other, 0, &plan->row);
   if (other == plain || !ws_device_lacks(found) || !has_other_rows(call, p))
     return ws_gpu_plan_tell(call, device, &plan->row, found);
@@ -127,7 +128,8 @@ static wsgemm_status find_last_kernels(wsgemm_handle *h, ws_device *device, cons
   if (p->has_epilogue && p->epilogue.column_sums &&
       !ws_device_plain_kernel(device, WS_KERNEL_COLUMN_SUMS + (int)p->c.type, &result))
     return ws_fail_kernel(h, "column sums", device, result);
-  if (plan->need.whole > 0 && plan->n_slices == 0 && !ws_device_plain_kernel(device, WS_KERNEL_ALIGN_COPY, &result))
+  if (plan->need.whole > plan->need.optional && plan->n_slices == 0 &&
+      !ws_device_plain_kernel(device, WS_KERNEL_ALIGN_COPY, &result))
     return ws_fail_kernel(h, "align_copy", device, result);
   if (plan->copies.bytes > 0 && !ws_device_plain_kernel(device, WS_KERNEL_FLOAT_COPY, &result))
     return ws_fail_kernel(h, "float_copy", device, result);
@@ -135,15 +137,15 @@ static wsgemm_status find_last_kernels(wsgemm_handle *h, ws_device *device, cons
 }
 
 wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, const ws_caller_workspace *workspace,
-                                ws_gemm_plan *plan) {
+                                bool in_parts, ws_gemm_plan *plan) {
   wsgemm_status status = WSGEMM_SUCCESS;
-  plan->problem = p, plan->n_slices = 0, plan->residual_bytes = 0, plan->need = (ws_copies_need){0, 0};
+  plan->problem = p, plan->n_slices = 0, plan->residual_bytes = 0, plan->need = (ws_copies_need){0};
   plan->copies = (ws_float_copies){0};
   plan->multiplies = !ws_product_is_zero(p);
   plan->has_steps = plan->multiplies ? has_steps_after(p) : !p->scale.beta_one || ws_has_steps(p);
   if (plan->has_steps) plan->steps = *p;
   if (plan->multiplies) {
-    const double residual = bytes_for_residual(p), most = ws_most_copies_bytes(workspace, device);
+    const double residual = ws_bytes_for_residual(p), most = ws_most_copies_bytes(workspace, device);
     if (residual > 0 && residual > most)
       return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
                      "no memory for a copy of c, its own residual: %.0f bytes (wsgemm_set_workspace)", residual);
@@ -155,7 +157,7 @@ wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_dev
       plan->product = &plan->without_epilogue;
       keep_c(&plan->steps);
     }
-    status = plan_product(call, device, most, plan);
+    status = plan_product(call, device, most, in_parts, plan);
   }
   return status ? status : find_last_kernels(call->h, device, plan);
 }
@@ -163,7 +165,7 @@ wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_dev
 bool ws_gemm_most_need(const ws_call *call, const ws_problem *p, const ws_device *device, double most, ws_copies_need *need) {
   const int n_slices = ws_gpu_slices_to_pack(call, p, device);
   ws_chunks chunks;
-  *need = (ws_copies_need){0, 0};
+  *need = (ws_copies_need){0};
   return n_slices > 0 && find_need(p, n_slices, 0, most, &chunks, need) && need->whole > 0;
 }
 
@@ -181,7 +183,7 @@ double ws_gpu_operand_bytes(const ws_call *call, const ws_problem *p, ws_row_kin
 double ws_gpu_workspace_bytes(const ws_call *call, const ws_problem *p, const ws_device *device) {
   int n_slices;
   const ws_row_kind kind = ws_gpu_kind_for(call, p, device, &n_slices);
-  return ws_gpu_operand_bytes(call, p, kind, n_slices, device) + bytes_for_residual(p);
+  return ws_gpu_operand_bytes(call, p, kind, n_slices, device) + ws_bytes_for_residual(p);
 }
 
 ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
@@ -189,7 +191,7 @@ ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, c
   if (!ws_is_by_map(kind)) return kind;
   const ws_caller_workspace w = ws_caller_workspace_get(call->h);
   ws_chunks chunks;
-  if (ws_chunks_for(p, ws_bytes_of_form(*n_slices), ws_most_copies_bytes(&w, device) - bytes_for_residual(p), &chunks))
+  if (ws_chunks_for(p, ws_bytes_of_form(*n_slices), ws_most_copies_bytes(&w, device) - ws_bytes_for_residual(p), &chunks))
     return kind;
   *n_slices = 0;
   return ws_gpu_plain_kind(call, p);

@@ -24,9 +24,13 @@ typedef struct ws_gemm_plan {
   ws_chunks chunks;    /* of a product by tensor maps (ws_is_by_map), with need.whole */
 } ws_gemm_plan;
 
-/* The device's context must be current; kernels are loaded. */
+/* The device's context must be current; kernels are loaded. in_parts: it is run part by part (ws_run_part), for which float copies are
+ * not made. */
 wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, const ws_caller_workspace *workspace,
-                                ws_gemm_plan *plan);
+                                bool in_parts, ws_gemm_plan *plan);
+
+/* For a copy of C that is its own residual; else 0. */
+double ws_bytes_for_residual(const ws_problem *p);
 
 /* Bytes that a call may have for copies, if the device has room for them: of the caller's
  * workspace, else of the library's own memory. */

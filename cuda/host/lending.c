@@ -339,6 +339,7 @@ static CUresult copies_of_stream(ws_device *device, ws_loan *loan, const ws_copi
   ws_lending_hold(device, loan, copies, 1); /* not the memory itself, which nobody knows yet */
   give_up_unknown(copies, loan);
   CUresult result = provide(copies, need);
+  if (!result && need->optional > 0 && need->least == 0 && copies->bytes < need->whole) return CUDA_SUCCESS;
   if (!result) result = take_with_wait(&copies->lent, loan);
   if (!result) loan->copies = copies->memory, loan->copies_bytes = copies->bytes;
   return result;
@@ -381,12 +382,13 @@ static CUresult copies_of_capture(ws_device *device, ws_loan *loan, const ws_cop
 CUresult ws_lend_copies(ws_device *device, ws_loan *loan, const ws_copies_need *need, char **memory, int64_t *bytes,
                         const char **lacks) {
   CUresult result = identify(loan);
+  const ws_copies_need in_graph = {need->whole - need->optional, need->least, 0};
   *lacks = "copies of operands";
-  if (!result && !loan->has_asked_copies) {
+  if (!result && !loan->has_asked_copies && (!loan->is_captured || in_graph.whole > 0)) {
     const bool by_node = device->has_pools && ws_cuda.cuMemAllocAsync && ws_cuda.cuMemFreeAsync;
     result = !loan->is_captured ? copies_of_stream(device, loan, need)
-             : by_node          ? copies_of_graph(loan, need)
-                                : copies_of_capture(device, loan, need, lacks);
+             : by_node          ? copies_of_graph(loan, &in_graph)
+                                : copies_of_capture(device, loan, &in_graph, lacks);
     loan->has_asked_copies = true;
   }
   *memory = loan->copies, *bytes = loan->copies_bytes;

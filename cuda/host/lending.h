@@ -78,9 +78,10 @@ typedef struct ws_lending {
 } ws_lending;
 
 /* What a call needs of the memory for copies: to work on all of C at once (at most
- * WS_COPIES_BYTES), and to work at all. */
+ * WS_COPIES_BYTES), and to work at all. optional: of the whole, what is no use in parts and saves time
+ * alone, so that no graph gets memory for it, and no stream waits for less. */
 typedef struct ws_copies_need {
-  int64_t whole, least;
+  int64_t whole, least, optional;
 } ws_copies_need;
 
 /* What a call has been lent so far. Zero but for the stream at first. */

@@ -205,7 +205,7 @@ static bool find_memory(level3_call *c, const ws_call *call, const ws_device *de
   const int64_t most_n = is_read && !c->in_place ? c->n : COPIED_MOST;
   ws_problem largest;
   double bytes = 0;
-  c->large_n = 0, *need = (ws_copies_need){0, 0};
+  c->large_n = 0, *need = (ws_copies_need){0};
   /* In invariant mode the memory for right-hand sides, and so their number, may not decide. */
   for (int64_t count = 1; !call->settings.invariant && c->large_n == 0 && c->n / count > c->block; count *= 2) {
     const int64_t size = ws_min(c->n, ws_ceil_div(ws_ceil_div(c->n, count), STEP) * STEP);
@@ -222,7 +222,7 @@ static bool find_memory(level3_call *c, const ws_call *call, const ws_device *de
 static wsgemm_status reserve(level3_call *c, bool is_product) {
   ws_executor *x = c->x;
   const double most = ws_most_copies_bytes(&x->workspace, x->device);
-  ws_copies_need need = {0, 0};
+  ws_copies_need need = {0};
   ws_problem largest;
   CUresult result;
   char *memory;
@@ -271,7 +271,7 @@ static wsgemm_status run_large_diagonal(const level3_call *c, int64_t at, int64_
   ws_executor *x = c->x;
   const bool by_slices = bytes_by_slices(c, n, x->call, x->device) > 0;
   const bool is_written = !by_slices && !is_read_in_place(c, n, x->call, x->device);
-  const ws_copies_need none = {0, 0};
+  const ws_copies_need none = {0};
   ws_matrix from = operand_at(c, at), written;
   char *memory = NULL;
   int64_t bytes = 0, held = 0;

@@ -35,7 +35,8 @@ static bool open_plan(ws_offload_device *d) {
   const ws_block all = {0, 0, p->m, p->n, 0};
   if (d->job->plan.is_whole) return true;
   d->whole = ws_offload_part(&d->job->plan, &all, (const char *)somewhere);
-  wsgemm_status status = ws_gemm_plan_make(&d->job->quiet_call, &d->whole, d->executor.device, &d->executor.workspace, &d->plan);
+  wsgemm_status status =
+      ws_gemm_plan_make(&d->job->quiet_call, &d->whole, d->executor.device, &d->executor.workspace, true, &d->plan);
   if (!status && d->plan.need.whole > 0) status = ws_executor_copies(&d->executor, &d->plan.need, &d->copies, &d->copies_bytes);
   return status ? fail(d, status) : true;
 }

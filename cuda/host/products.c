@@ -65,7 +65,7 @@ wsgemm_status ws_run_gemm(ws_executor *x, const ws_problem *p) {
   ws_launch_list list;
   char *memory = NULL;
   int64_t bytes = 0;
-  wsgemm_status status = ws_gemm_plan_make(x->call, p, x->device, &x->workspace, &plan);
+  wsgemm_status status = ws_gemm_plan_make(x->call, p, x->device, &x->workspace, false, &plan);
   if (!status && plan.need.whole > 0) status = ws_executor_copies(x, &plan.need, &memory, &bytes);
   if (!status) status = ws_lower_first(x->call->h, &plan, memory, x->device, &list);
   if (!status) status = ws_execute(x, &list);

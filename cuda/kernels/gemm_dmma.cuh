@@ -13,7 +13,7 @@
  * and k alone. */
 #ifndef WS_CUDA_GEMM_DMMA_CUH
 #define WS_CUDA_GEMM_DMMA_CUH
-#include "cuda/epilogue/column_store.cuh"
+#include "cuda/kernels/column_store.cuh"
 #include "cuda/kernels/item_place.cuh"
 #include "cuda/mainloop/dmma_load.cuh"
 #include "cuda/mainloop/dmma_structured.cuh"

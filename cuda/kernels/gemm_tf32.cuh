@@ -19,7 +19,7 @@
  * no finite number in the end, and what meets a marked row or column, comes from multiply-adds. */
 #ifndef WS_CUDA_GEMM_TF32_CUH
 #define WS_CUDA_GEMM_TF32_CUH
-#include "cuda/epilogue/column_store.cuh"
+#include "cuda/kernels/column_store.cuh"
 #include "cuda/kernels/item_place.cuh"
 #include "cuda/mainloop/k_parts.cuh"
 #include "cuda/mainloop/pipeline.cuh"

@@ -105,7 +105,7 @@ struct k_sharers {
   __device__ __forceinline__ void leave() const {
     if (!is_alone()) cluster_leave();
   }
-  /* Both, of warps that only copy, and have written nothing that others read. */
+  /* Both, of warps that only copy. What they write and others read (marks) is ordered by the barriers of their own block's consumers. */
   __device__ __forceinline__ void attend() const {
     if (!is_alone()) cluster_leave(), cluster_leave();
   }
@@ -122,12 +122,6 @@ struct k_part {
     const int each = int(ws_divide(uint32_t(n_stages), &blocks)), more = n_stages - each * int(blocks.d);
     return {each * int(rank) + min(int(rank), more), each + (int(rank) < more),
             int(ws_divide(uint32_t(n_columns) + blocks.d - 1, &blocks)), int(blocks.d)};
-  }
-  static __device__ __forceinline__ k_part of_block(int n_stages, int n_columns) {
-    const int cluster = int(cluster_blocks()), rank = int(cluster_rank());
-    if (cluster == 1) return whole(n_stages, n_columns);
-    const int each = n_stages / cluster, more = n_stages % cluster;
-    return {each * rank + min(rank, more), each + (rank < more), (n_columns + cluster - 1) / cluster, cluster};
   }
 };
 

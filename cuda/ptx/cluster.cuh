@@ -1,24 +1,10 @@
-/* cluster.cuh - shared memory of the other blocks of a cluster (PTX ISA: mapa, ld.shared::cluster, cc
- * >= 9.0), and the halves of their barrier. One instruction each, but for mapa. */
+/* cluster.cuh - shared memory of the other blocks of a cluster (PTX ISA: mapa, ld.shared::cluster, ld, cc >= 9.0), and the halves of
+ * their barrier, with the fences that shared memory alone wants. */
 #ifndef WS_CUDA_PTX_CLUSTER_CUH
 #define WS_CUDA_PTX_CLUSTER_CUH
 #include <cstdint>
 
 namespace ws {
-
-/* %cluster_nctaid.x: 1 if none was asked for. */
-__device__ __forceinline__ uint32_t cluster_blocks() {
-  uint32_t n;
-  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(n));
-  return n;
-}
-
-/* %clusterid.x */
-__device__ __forceinline__ uint32_t cluster_idx() {
-  uint32_t idx;
-  asm("mov.u32 %0, %%clusterid.x;" : "=r"(idx));
-  return idx;
-}
 
 /* ld.shared::cluster: what block `rank` has at this block's address `from`. */
 __device__ __forceinline__ void ld_shared_cluster(float (&x)[1], uint32_t from, uint32_t rank) {

@@ -132,7 +132,7 @@ template <int N> __device__ __forceinline__ void cp_async_bulk_wait_group() {
  * follow. */
 __device__ __forceinline__ void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* barrier.sync of n_threads threads (a multiple of 32), by a number 1 .. 15; __syncthreads is
+/* barrier.sync of n_threads threads (a multiple of 32), by a number 0 .. 15; __syncthreads is
  * number 0. */
 __device__ __forceinline__ void barrier_sync(int number, int n_threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(n_threads) : "memory");

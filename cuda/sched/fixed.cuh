@@ -15,9 +15,6 @@ namespace ws {
 template <int CLUSTER = 1> __device__ __forceinline__ uint32_t worker_idx() { return blockIdx.x / CLUSTER; }
 template <int CLUSTER = 1> __device__ __forceinline__ uint32_t n_workers() { return gridDim.x / CLUSTER; }
 
-/* The same of as many blocks as the launch has put into a cluster. */
-__device__ __forceinline__ uint32_t worker_idx_of_cluster() { return cluster_blocks() == 1 ? blockIdx.x : cluster_idx(); }
-
 /* The worker of this block, and which of its blocks it is; blocks: of a worker, as the host launches them. */
 struct worker_block {
   uint32_t worker, rank;

@@ -12,6 +12,6 @@ typedef struct ws_copied_args {
   int32_t is_twice;
 } ws_copied_args;
 
-/* So many lines of 64 bytes hold what an item begins with, wherever the first of them begins. */
+/* So many lines of 64 bytes hold what an item begins with, up to gemm.structured, where parameters begin 16 bytes behind a line. */
 enum { WS_COPIED_FIRST_LINES = 4 };
 #endif

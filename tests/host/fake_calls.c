@@ -153,6 +153,13 @@ const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   return &fake.launch[0];
 }
 
+void check_divisors(const ws_cuda_row *row, const fake_launch *l) {
+  const ws_tile_divisors wanted = ws_tile_divisors_of(&l->args.grid);
+  const ws_divisor sharers = ws_divisor_of(row->cluster);
+  CHECK(memcmp(&l->args.tiles, &wanted, sizeof wanted) == 0, "%s: divisors of the grid", row->name);
+  CHECK(memcmp(&l->args.sharers, &sharers, sizeof sharers) == 0, "%s: divisors of the cluster", row->name);
+}
+
 void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words) {
   char text[DESCRIPTION_BYTES];
   const wsgemm_status got = watched_gemm(h, d);

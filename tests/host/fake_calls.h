@@ -48,6 +48,9 @@ wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must succeed with one launch. */
 const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must fail so, with words that hold the text. */
+/* What rows that work out an item's place in every thread divide by is the grid's and the cluster's. */
+void check_divisors(const ws_cuda_row *row, const fake_launch *l);
+
 void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words);
 
 /* Every row of the kind on cc 9.0: one launch however the operands lie, a block or a cluster for each item

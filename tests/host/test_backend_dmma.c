@@ -7,11 +7,8 @@
 #include <string.h>
 
 static void check_parts(const ws_cuda_row *row, const fake_launch *l) {
-  const ws_tile_grid *g = &l->args.grid;
   CHECK(l->args.split.n_splits <= 1, "%s: grid", row->name);
-  CHECK((int64_t)l->args.tiles.product_items.d == g->n_rows * ws_ceil_div(g->n_cols, g->coarse) &&
-            (int)l->args.sharers.d == row->cluster,
-        "%s: divisors", row->name);
+  check_divisors(row, l);
 }
 CHILD_CASE(launches) {
   (void)unused;

@@ -294,8 +294,12 @@ CHILD_CASE(float_copies) {
       }
       REQUIRE(wsgemm_set_workspace(h, workspace, 4096) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       product = launch_of(h, &d);
-      CHECK(row_of(product)->kind != WS_ROW_TILED || (product->args.a.data == d.a && product->args.b.data == d.b),
-            "%s: other data", gemm_describe(&d, text));
+      CHECK(row_of(product)->kind == WS_ROW_TILED && product->args.a.data == d.a && product->args.b.data == d.b, "%s: other data",
+            gemm_describe(&d, text));
+      if (asked > 0) {
+        REQUIRE(wsgemm_set_workspace(h, workspace, asked - 1) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        launch_of(h, &d);
+      }
       REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS &&
                   wsgemm_set_kernel(h, gpu_rows[row_idx].name) == WSGEMM_SUCCESS,
               "%s", wsgemm_last_error());
@@ -307,6 +311,40 @@ CHILD_CASE(float_copies) {
   CHECK(launch_of(h, &d)->args.a.data == d.a, "without memory A is read as it is");
   fake.device[0].room = 0;
   CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches", fake.n_launches);
+  wsgemm_set_stream(h, &fake.stream[7]);
+  fake_begin_capture(7);
+  const int n_nodes = fake.n_nodes;
+  launch_of(h, &d);
+  CHECK(fake.n_nodes == n_nodes, "a graph gets %d nodes of memory", fake.n_nodes - n_nodes);
+  fake_destroy_graph(fake_end_capture(7));
+  wsgemm_destroy(h);
+}
+
+/* Of a batch every product is copied, but an operand that all of them share once. */
+CHILD_CASE(float_copies_of_batches) {
+  (void)unused;
+  enum { N = 2000, K = 1000, BATCH = 3, WORKSPACE = 96 << 20 };
+  wsgemm_handle *h = new_handle(WSGEMM_MATH_DEFAULT);
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  char *workspace = fake_alloc(FAKE_DEVICE, 0, WORKSPACE);
+  REQUIRE(wsgemm_set_workspace(h, workspace, WORKSPACE) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  for (int is_shared = 0; is_shared < 2; is_shared++) {
+    wsgemm_gemm_desc d = float_desc(2, N, N, K, 1);
+    d.batch_count = BATCH, d.stride_a = d.lda * N, d.stride_b = is_shared ? 0 : d.ldb * N, d.stride_c = d.ldc * N;
+    size_t asked = 0;
+    REQUIRE(wsgemm_get_workspace_size(h, &d, &asked) == WSGEMM_SUCCESS && watched_gemm(h, &d) == WSGEMM_SUCCESS &&
+                fake.n_launches == 2,
+            "%d launches: %s", fake.n_launches, wsgemm_last_error());
+    const ws_float_copy_operand *a = &fake.launch[0].float_copy.operand[0], *b = &fake.launch[0].float_copy.operand[1];
+    const ws_gemm_args *product = &fake.launch[1].args;
+    CHECK(a->n_batch == BATCH && a->stride == d.stride_a && product->a.stride == a->pitch * K, "A: %lld, stride %lld",
+          (long long)a->n_batch, (long long)product->a.stride);
+    CHECK(b->n_batch == (is_shared ? 1 : BATCH) && product->b.stride == (is_shared ? 0 : b->pitch * K), "B: %lld, stride %lld",
+          (long long)b->n_batch, (long long)product->b.stride);
+    CHECK((char *)b->to >= (char *)a->to + a->pitch * K * BATCH * 4 &&
+              (char *)b->to + b->pitch * K * b->n_batch * 4 <= workspace + asked,
+          "places, of %zu bytes", asked);
+  }
   wsgemm_destroy(h);
 }
 
@@ -317,5 +355,6 @@ static const struct check_case cases[] = {{"rows", rows},
                                           {"epilogue", epilogue},
                                           {"words", words},
                                           {"float_copies", float_copies},
+                                          {"float_copies_of_batches", float_copies_of_batches},
                                           {"tuning", tuning}};
 CHECK_MAIN("backend_pedantic", cases)

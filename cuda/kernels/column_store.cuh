@@ -47,6 +47,7 @@ __device__ __forceinline__ bool store_columns(const ws_gemm_args &args, const Pl
                 registers = Config::k_groups * width * int(sizeof(real) / 4),
                 at_once = columns_at_once(Config::bn / step, IS_ALONE ? registers : 4 * registers);
   static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
+  static_assert(step >= Config::bn || Config::bn % (step * at_once) == 0, "columns that do not exist lie in shared memory");
   const k_sharers sharers = at.sharers;
   const int i = int(threadIdx.x % along) * N_E, n_j = at.m + i < int(args.m) ? int(ws_min(Config::bn, args.n - at.n)) : 0;
   const int first = IS_ALONE ? 0 : sharers.first_column(), end = IS_ALONE ? n_j : min(n_j, first + sharers.columns),
