@@ -27,25 +27,24 @@ static double copies_us(double bytes) {
   return launch_us + 2 * bytes / bytes_per_us;
 }
 
-/* Fewer products are over before copies could pay; of more bytes the library has no memory. */
-static bool may_pay(const ws_call *call, const ws_gpu_plan *direct, const ws_device *device) {
-  const ws_problem *p = direct->problem;
+/* Fewer products are over before copies could pay. */
+bool ws_float_copies_may_pay(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
   const double least_products = 64e6;
-  return device->cc == WS_BY_MAP_CC && direct->kind == WS_ROW_TILED && p->a.type == WSGEMM_F32 && ws_is_plain(p) &&
-         direct->split.n_splits == 1 && !ws_forced_row(call->forced[WS_CUDA], p->a.type) &&
+  return device->cc == WS_BY_MAP_CC && kind == WS_ROW_TILED && p->a.type == WSGEMM_F32 && ws_is_plain(p) &&
+         !ws_forced_row(call->forced[WS_CUDA], p->a.type) &&
          (double)p->m * (double)p->n * (double)p->k * (double)p->batch_count >= least_products;
 }
 
 ws_float_copies ws_float_copies_for(const ws_call *call, const ws_gpu_plan *direct, const ws_device *device) {
   const ws_problem *p = direct->problem;
   ws_float_copies best = {.us = ws_gpu_best_us(direct, device)};
-  if (!may_pay(call, direct, device)) return best;
+  if (direct->split.n_splits > 1 || !ws_float_copies_may_pay(call, p, device, direct->kind)) return best;
   const copied_operand a = operand_of(p, &p->a, p->m), b = operand_of(p, &p->b, p->n);
   for (int which = 1; which < 4; which++) {
     const bool of_a = which & 1, of_b = which & 2;
     if ((of_a && direct->mode_a == WS_COPY_VECTORS_MN) || (of_b && direct->mode_b == WS_COPY_VECTORS_MN)) continue;
     const double bytes = (of_a ? bytes_of(&a) : 0) + (of_b ? bytes_of(&b) : 0);
-    if (bytes > WS_COPIES_BYTES) continue;
+    if (bytes > WS_COPIES_BYTES) continue; /* the library has no memory of more */
     ws_gpu_plan plan = *direct;
     if (of_a) plan.mode_a = WS_COPY_VECTORS_MN;
     if (of_b) plan.mode_b = WS_COPY_VECTORS_MN;
@@ -65,7 +64,7 @@ static char *copy_to(ws_matrix *matrix, bool trans, const copied_operand *op, ch
                                   .ld = matrix->ld,
                                   .stride = matrix->stride,
                                   .pitch = op->pitch,
-                                  .turns = matrix->trans != trans};
+                                  .transposed = matrix->trans != trans};
   matrix->data = to, matrix->trans = trans, matrix->ld = op->pitch;
   matrix->stride = op->n_batch > 1 ? op->pitch * op->k : 0;
   return to ? to + (int64_t)bytes_of(op) : NULL;

@@ -1,5 +1,5 @@
-/* float_copies.h - copies of operands of floats for tiled rows, which read lines along m or n by 16 bytes, and all else element by
- * element. They change no bits, so they are made where they save time, and left out where there is no memory. */
+/* float_copies.h - copies of FP32 operands for tiled rows, which read aligned operands with m or n contiguous 16 bytes at a time, and
+ * all others element by element. Copies change no bits: they are made where they save time, and left out where memory is short. */
 #ifndef WS_CUDA_FLOAT_COPIES_H
 #define WS_CUDA_FLOAT_COPIES_H
 #include "cuda/host/plan.h"
@@ -10,7 +10,10 @@ typedef struct ws_float_copies {
   double bytes, us; /* us: of the product with them */
 } ws_float_copies;
 
-/* Of a product by tiled rows: direct has the modes that its operands are read by without copies. */
+/* Whether a product by rows of that kind is one for which copies are worth a look: asked on every call, without a model. */
+bool ws_float_copies_may_pay(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind);
+
+/* Of a product by tiled rows, with the time of the model: direct has the modes that its operands are read by without copies. */
 ws_float_copies ws_float_copies_for(const ws_call *call, const ws_gpu_plan *direct, const ws_device *device);
 
 /* The problem with copies in `memory` (NULL: no address yet), as long as p is; and how they are made. */

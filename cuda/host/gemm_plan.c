@@ -43,7 +43,7 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
 const ws_problem *ws_gemm_with_copies(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                       double most, ws_float_copies *copies, ws_problem *copied) {
   *copies = (ws_float_copies){0};
-  if (kind != WS_ROW_TILED) return p;
+  if (!ws_float_copies_may_pay(call, p, device, kind)) return p;
   const ws_gpu_plan direct = ws_gpu_plan_without_row(call, p, device, kind, 0);
   const ws_float_copies found = ws_float_copies_for(call, &direct, device);
   ws_float_copy_args args;

@@ -87,7 +87,7 @@ bool ws_has_parts(const ws_gemm_plan *plan) {
 wsgemm_status ws_run_part(ws_executor *x, const ws_gemm_plan *whole, const ws_problem *part, char *memory, int64_t bytes) {
   ws_gemm_plan plan = *whole;
   plan.problem = plan.product = part;
-  plan.need.whole = 0, plan.copies.bytes = 0;
+  plan.need.whole = 0;
   plan.chunks = (ws_chunks){part->m, part->n, 1};
   if (ws_is_by_map(plan.row.kind)) {
     if (memory && !ws_chunks_for(part, ws_bytes_of_form(plan.n_slices), (double)bytes, &plan.chunks))

@@ -1,5 +1,6 @@
-/* float_copy.cuh - copies of operands of floats, whose lines are along k or begin anywhere, to lines along m or n that begin at
- * whole lines of the L2. A block has 32 k of 128 x at a time; those that turn go through shared memory. */
+/* float_copy.cuh - copies FP32 operands that tiled rows cannot read 16 bytes at a time (k contiguous, or not aligned) to where m or n is
+ * contiguous and each column is aligned to 128 bytes. A block copies 128 x 32 elements (m or n by k) at a time; transposed operands go
+ * through shared memory. */
 #ifndef WS_CUDA_FLOAT_COPY_CUH
 #define WS_CUDA_FLOAT_COPY_CUH
 #include "core/tile.h"
@@ -36,8 +37,8 @@ struct float_copy {
       }
   }
 
-  static __device__ __forceinline__ void turned(const float *from, float *to, const ws_float_copy_operand &op, int64_t left_x,
-                                                int64_t left_k, float (&tile)[n_k][x_pitch]) {
+  static __device__ __forceinline__ void transposed(const float *from, float *to, const ws_float_copy_operand &op, int64_t left_x,
+                                                    int64_t left_k, float (&tile)[n_k][x_pitch]) {
     constexpr int lines = n_x / n_warps, rows = n_k / n_warps, columns = n_x / 32;
     float y[lines];
 #pragma unroll
@@ -68,8 +69,8 @@ struct float_copy {
         const int64_t batch = share / (along_x * along_k), in_product = share - batch * along_x * along_k;
         const int64_t x = in_product % along_x * n_x, k = in_product / along_x * n_k;
         float *const to = op.to + (batch * op.n_k + k) * op.pitch + x;
-        if (op.turns)
-          turned(op.from + batch * op.stride + x * op.ld + k, to, op, op.n_x - x, op.n_k - k, tile);
+        if (op.transposed)
+          transposed(op.from + batch * op.stride + x * op.ld + k, to, op, op.n_x - x, op.n_k - k, tile);
         else
           straight(op.from + batch * op.stride + k * op.ld + x, to, op, op.n_x - x, op.n_k - k);
       }

@@ -1,16 +1,16 @@
-/* float_copy_args.h - arguments of the kernel that copies operands of floats to where tiled rows read them 16 bytes at a time.
+/* float_copy_args.h - arguments of the kernel that copies FP32 operands to where tiled rows read them 16 bytes at a time.
  * Shared by C and CUDA. */
 #ifndef WS_CUDA_FLOAT_COPY_ARGS_H
 #define WS_CUDA_FLOAT_COPY_ARGS_H
 #include <stdint.h>
 
-/* Element (x, k) of product b, x along m or n, is at from[b * stride + x + k * ld], or (turns) from[b * stride + k + x * ld], and comes
+/* Element (x, k) of product b, x along m or n, is at from[b * stride + x + k * ld], or (transposed) from[b * stride + k + x * ld], and comes
  * to to[(b * n_k + k) * pitch + x]. */
 typedef struct ws_float_copy_operand {
   const float *from;
   float *to;
   int64_t n_x, n_k, n_batch, ld, stride, pitch;
-  int32_t turns;
+  int32_t transposed;
 } ws_float_copy_operand;
 
 typedef struct ws_float_copy_args {

@@ -48,10 +48,10 @@ wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must succeed with one launch. */
 const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must fail so, with words that hold the text. */
+void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words);
+
 /* What rows that work out an item's place in every thread divide by is the grid's and the cluster's. */
 void check_divisors(const ws_cuda_row *row, const fake_launch *l);
-
-void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words);
 
 /* Every row of the kind on cc 9.0: one launch however the operands lie, a block or a cluster for each item
  * whatever the policy, the entry point of the ops; and what else there is to be checked of the row's launch. */

@@ -244,6 +244,17 @@ CHILD_CASE(tuning) {
 
 /* ---- copies of floats ------------------------------------------------------------------------ */
 
+enum { WORKSPACE = 96 << 20 }; /* room for all copies of a test */
+
+/* On a device whose products of floats may have copies, with a workspace for them. */
+static wsgemm_handle *handle_with_workspace(char **workspace) {
+  wsgemm_handle *h = new_handle(WSGEMM_MATH_DEFAULT);
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  *workspace = fake_alloc(FAKE_DEVICE, 0, WORKSPACE);
+  REQUIRE(wsgemm_set_workspace(h, *workspace, WORKSPACE) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return h;
+}
+
 static wsgemm_gemm_desc float_desc(int ops, int64_t m, int64_t n, int64_t k, int64_t more_ld) {
   wsgemm_gemm_desc d = ops_desc(WSGEMM_F32, ops, m, n, k);
   d.math = WSGEMM_MATH_PEDANTIC, d.lda += more_ld, d.ldb += more_ld;
@@ -252,10 +263,10 @@ static wsgemm_gemm_desc float_desc(int ops, int64_t m, int64_t n, int64_t k, int
 
 /* What of an operand is copied: nothing that is read by 16 bytes as it is; all of it, to a place of its own within the memory. */
 static void check_float_copy(const ws_float_copy_operand *op, const ws_operand *read, const void *given, int64_t x, int64_t k,
-                             int64_t ld, bool turns, const char *memory, size_t bytes) {
+                             int64_t ld, bool transposed, const char *memory, size_t bytes) {
   const char *const to = (const char *)op->to;
-  CHECK(op->from == given && op->n_x == x && op->n_k == k && op->n_batch == 1 && op->ld == ld && op->turns == turns,
-        "%lld x %lld, ld %lld, turns %d", (long long)op->n_x, (long long)op->n_k, (long long)op->ld, op->turns);
+  CHECK(op->from == given && op->n_x == x && op->n_k == k && op->n_batch == 1 && op->ld == ld && op->transposed == transposed,
+        "%lld x %lld, ld %lld, transposed %d", (long long)op->n_x, (long long)op->n_k, (long long)op->ld, op->transposed);
   CHECK(op->pitch % 32 == 0 && op->pitch >= x && to >= memory && to + op->pitch * k * 4 <= memory + bytes, "pitch %lld at %p",
         (long long)op->pitch, (const void *)to);
   CHECK(read->data == to && read->step_mn == 1 && read->step_k == op->pitch && read->mode == WS_COPY_VECTORS_MN, "mode %d",
@@ -266,10 +277,9 @@ static void check_float_copy(const ws_float_copy_operand *op, const ws_operand *
  * of summation does not know of them. Not where there is no memory, nor for a row by name. */
 CHILD_CASE(float_copies) {
   (void)unused;
-  enum { M = 3900, N = 4100, K = 2500, WORKSPACE = 96 << 20 };
-  wsgemm_handle *h = new_handle(WSGEMM_MATH_DEFAULT);
-  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
-  char *workspace = fake_alloc(FAKE_DEVICE, 0, WORKSPACE);
+  enum { M = 3900, N = 4100, K = 2500 };
+  char *workspace;
+  wsgemm_handle *h = handle_with_workspace(&workspace);
   for (int ops = 0; ops < 4; ops++)
     for (int more_ld = 0; more_ld < 2; more_ld++) {
       const wsgemm_gemm_desc d = float_desc(ops, M, N, K, more_ld);
@@ -323,11 +333,9 @@ CHILD_CASE(float_copies) {
 /* Of a batch every product is copied, but an operand that all of them share once. */
 CHILD_CASE(float_copies_of_batches) {
   (void)unused;
-  enum { N = 2000, K = 1000, BATCH = 3, WORKSPACE = 96 << 20 };
-  wsgemm_handle *h = new_handle(WSGEMM_MATH_DEFAULT);
-  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
-  char *workspace = fake_alloc(FAKE_DEVICE, 0, WORKSPACE);
-  REQUIRE(wsgemm_set_workspace(h, workspace, WORKSPACE) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  enum { N = 2000, K = 1000, BATCH = 3 };
+  char *workspace;
+  wsgemm_handle *h = handle_with_workspace(&workspace);
   for (int is_shared = 0; is_shared < 2; is_shared++) {
     wsgemm_gemm_desc d = float_desc(2, N, N, K, 1);
     d.batch_count = BATCH, d.stride_a = d.lda * N, d.stride_b = is_shared ? 0 : d.ldb * N, d.stride_c = d.ldc * N;
