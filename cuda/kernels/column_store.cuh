@@ -1,5 +1,5 @@
-/* column_store.cuh - C from sums that stand in shared memory, in parts: of groups of a block's warps, and of the cluster's blocks
- * (k_parts.cuh). For items of which all that exists is wanted. */
+/* column_store.cuh - stores columns of C from partial sums in shared memory: those of a block's groups of warps, and of the blocks of a
+ * cluster (k_parts.cuh). For items of which every element inside C is wanted. */
 #ifndef WS_CUDA_COLUMN_STORE_CUH
 #define WS_CUDA_COLUMN_STORE_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -35,10 +35,10 @@ __device__ __forceinline__ void store_neighbours(const ws_gemm_args &args, typen
   store_element<Config>(c, x[0]);
 }
 
-/* The columns of this block (IS_ALONE: of one that shares its item with no other), which a thread has N_E neighbours of, and some of
- * these columns at a time. at: the item's place; sums: in shared memory; wait(): until all have put theirs there, before which all else
- * is asked for; make(x, old, y): y of N_E sums and of what C has there, or false where it is not for this way. Returns whether all is
- * stored. */
+/* Stores this block's columns of an item (IS_ALONE: the block shares the item with no other). A thread stores N_E neighbours of a column,
+ * in several columns at a time. at: the item's place; sums: address in shared memory of the first sum; wait(): returns when all sums are
+ * there, and is called behind the first loads of C; make(x, old, y): computes y from N_E sums and the old elements of C, and returns
+ * false where these must not be stored. Returns whether all elements are stored. */
 template <class Config, int N_E, bool IS_ALONE, class Place, class Wait, class Make>
 __device__ __forceinline__ bool store_columns(const ws_gemm_args &args, const Place &at, uint32_t sums, Wait wait, Make make) {
   using number = typename Config::sum;

@@ -41,7 +41,7 @@ template <class Config> struct dmma_kernel {
   };
   /* As those have it that want it late, and registers for other things. */
   struct shared_place : place {
-    uint32_t fetched[Config::n_warps]; /* see fetch_arguments() */
+    uint32_t fetched[Config::n_warps]; /* see item_place.cuh */
   };
 
   const ws_gemm_args &args;
@@ -169,15 +169,15 @@ template <class Config> struct dmma_kernel {
   }
 
   __device__ __forceinline__ uint32_t sums_of(int group) const {
-    return shared_address(shared) + uint32_t(group * Config::bn * Config::sum_pitch * 8 * unit);
+    return shared_address(shared) + uint32_t(group * Config::bn * Config::sum_pitch_bytes);
   }
 
-  template <int WIDTH>
-  __device__ __forceinline__ void add_parts(const k_sharers &sharers, uint32_t from, double (&x)[WIDTH]) const {
+  template <class Real, int WIDTH>
+  __device__ __forceinline__ void add_parts(const k_sharers &sharers, uint32_t from, Real (&x)[WIDTH]) const {
     sharers.template add_parts<k_groups>(x, [&](int group) { return from + sums_of(group) - sums_of(0); });
   }
 
-  static __device__ __forceinline__ typename Config::sum number_at(const double *x) {
+  static __device__ __forceinline__ typename Config::sum number_at(const typename Config::real *x) {
     if constexpr (unit == 2)
       return {x[0], x[1]};
     else
@@ -232,8 +232,8 @@ template <class Config> struct dmma_kernel {
     using number = typename Config::sum;
     const scaling<Config> scale(args);
     store_columns<Config, N_E, IS_ALONE>(
-        args, at, sums_of(0), [&] { at.sharers.template await<Config::n_consuming>(); },
-        [&](const double(&x)[N_E * unit], const number(&old)[N_E], number(&y)[N_E]) {
+        args, at, sums_of(0), [&] { at.sharers.template wait<Config::n_consuming>(); },
+        [&](const typename Config::real(&x)[N_E * unit], const number(&old)[N_E], number(&y)[N_E]) {
 #pragma unroll
           for (int e = 0; e < N_E; e++) y[e] = scaled(scale, number_at(x + e * unit), old[e]);
           return true;
@@ -247,7 +247,7 @@ template <class Config> struct dmma_kernel {
     const k_sharers sharers = at.sharers;
     const int i = int(threadIdx.x % Config::bm), n_j = int(ws_min(Config::bn, args.n - at.n));
     const int first = sharers.first_column(), end = min(n_j, first + sharers.columns);
-    sharers.template await<Config::n_consuming>();
+    sharers.template wait<Config::n_consuming>();
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x / Config::bm); j < end; j += step) {
@@ -263,49 +263,43 @@ template <class Config> struct dmma_kernel {
   }
 
   template <bool IS_ALONE> __device__ __forceinline__ void finish_plain_of() const {
-    if (unit == 1 && args.c_vectors && at.m + Config::bm <= args.m)
-      finish_plain<2 / unit, IS_ALONE>();
+    constexpr int width = sum_vector<Config>::length;
+    if (width > 1 && args.c_vectors && at.m + Config::bm <= args.m)
+      finish_plain<width, IS_ALONE>();
     else
       finish_plain<1, IS_ALONE>();
   }
 
-  __device__ __forceinline__ void finish() const {
-    if (!is_plain())
-      finish_any();
-    else if (at.sharers.is_alone())
-      finish_plain_of<true>();
+  /* Kernel: this one, or one that derives from it, with its own produce(), consume() and finish_any(). */
+  template <class Kernel> static __device__ __forceinline__ void finish(const Kernel &kernel) {
+    if (!kernel.is_plain())
+      kernel.finish_any();
+    else if (kernel.at.sharers.is_alone())
+      kernel.template finish_plain_of<true>();
     else
-      finish_plain_of<false>();
-  }
-
-  /* The lines of constants from FIRST on, by warps that multiply, which have nothing else to do yet. */
-  template <int FIRST> __device__ __forceinline__ void fetch_arguments() const {
-    constexpr int end = FIRST == 0 ? WS_COPIED_FIRST_LINES : int((sizeof given + param_line - 1) / param_line);
-    static_assert(end - FIRST <= Config::n_warps, "a warp for each line");
-    int warp = int(threadIdx.x / 32);
-    asm volatile("" : "+r"(warp)); /* else it is kept in a register for what comes later */
-    if (warp < end - FIRST) fetch_line(given, uint32_t(FIRST + warp), at.fetched[warp]);
+      kernel.template finish_plain_of<false>();
   }
 
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
-  __device__ __forceinline__ void run() const {
-    fetch_arguments<0>();
-    if (threadIdx.x == 0) make_barriers();
-    const place here = find_place();
+  template <class Kernel> static __device__ __forceinline__ void run(const Kernel &kernel) {
+    shared_place &at = kernel.at;
+    fetch_first_arguments(kernel.given, at.fetched);
+    if (threadIdx.x == 0) kernel.make_barriers();
+    const place here = kernel.find_place();
     if (threadIdx.x == 32) static_cast<place &>(at) = here;
     __syncthreads();
     if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      fetch_arguments<WS_COPIED_FIRST_LINES>();
-      if (consume()) return; /* alone, so nobody waits */
-      at.sharers.come();
-      finish();
+      fetch_other_arguments(kernel.given, at.fetched);
+      if (kernel.consume()) return; /* alone, so nobody waits */
+      at.sharers.arrive();
+      finish(kernel);
       at.sharers.leave();
     } else {
       setmaxnreg_dec<Config::producer_registers>();
-      produce(here);
+      kernel.produce(here);
       at.sharers.attend();
     }
   }

@@ -39,7 +39,7 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     }
   }
 
-  __device__ __forceinline__ void consume() const {
+  __device__ __forceinline__ bool consume() const {
     ffma_sums<Config> s;
     int n_left = (at.n_k + stage_k - 1) / stage_k, place = 0;
     uint32_t round = 0;
@@ -61,29 +61,7 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     }
     barrier_sync(1, Config::n_consuming); /* all have read their last stage */
     s.store(reinterpret_cast<float *>(shared) + s.group() * Config::bn * Config::sum_pitch);
-  }
-
-  template <int WIDTH> __device__ __forceinline__ void add_parts(const k_sharers &sharers, int from, float (&x)[WIDTH]) const {
-    sharers.template add_parts<k_groups>(
-        x, [&](int group) { return shared_address(shared) + uint32_t((from + group * Config::bn * Config::sum_pitch) * 4); });
-  }
-
-  /* See dmma_kernel. */
-  template <int N_E, bool IS_ALONE> __device__ __forceinline__ void finish_plain() const {
-    const scaling<Config> scale(args);
-    store_columns<Config, N_E, IS_ALONE>(
-        args, at, shared_address(shared), [&] { at.sharers.template await<Config::n_consuming>(); },
-        [&](const float(&x)[N_E], const float(&old)[N_E], float(&y)[N_E]) {
-#pragma unroll
-          for (int e = 0; e < N_E; e++) y[e] = scale(x[e], old[e]);
-          return true;
-        });
-  }
-  template <bool IS_ALONE> __device__ __forceinline__ void finish_plain_of() const {
-    if (args.c_vectors && at.m + Config::bm <= args.m)
-      finish_plain<4, IS_ALONE>();
-    else
-      finish_plain<1, IS_ALONE>();
+    return false;
   }
 
   __device__ __forceinline__ void finish_any() const {
@@ -92,44 +70,15 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     const k_sharers sharers = at.sharers;
     const int i = int(threadIdx.x % Config::bm), n_j = int(ws_min(Config::bn, args.n - at.n));
     const int first = sharers.first_column(), end = min(n_j, first + sharers.columns);
-    sharers.template await<Config::n_consuming>();
+    sharers.template wait<Config::n_consuming>();
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x / Config::bm); j < end; j += step) {
       float x[1];
-      add_parts(sharers, j * Config::sum_pitch + i, x);
+      const int from = j * Config::sum_pitch + i;
+      sharers.template add_parts<k_groups>(
+          x, [&](int group) { return shared_address(shared) + uint32_t((from + group * Config::bn * Config::sum_pitch) * 4); });
       finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, x[0]);
-    }
-  }
-
-  __device__ __forceinline__ void finish() const {
-    if (!base::is_plain())
-      finish_any();
-    else if (at.sharers.is_alone())
-      finish_plain_of<true>();
-    else
-      finish_plain_of<false>();
-  }
-
-  /* See dmma_kernel. */
-  __device__ __forceinline__ void run() const {
-    base::template fetch_arguments<0>();
-    if (threadIdx.x == 0) base::make_barriers();
-    const place here = base::find_place();
-    if (threadIdx.x == 32) static_cast<place &>(at) = here;
-    __syncthreads();
-    if (!here.is_wanted) return;
-    if (threadIdx.x < Config::n_consuming) {
-      setmaxnreg_inc<Config::consumer_registers>();
-      base::template fetch_arguments<WS_COPIED_FIRST_LINES>();
-      consume();
-      at.sharers.come();
-      finish();
-      at.sharers.leave();
-    } else {
-      setmaxnreg_dec<Config::producer_registers>();
-      produce(here);
-      at.sharers.attend();
     }
   }
 };

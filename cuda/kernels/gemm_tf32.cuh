@@ -32,7 +32,6 @@
 #include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/sched/fixed.cuh"
-#include "cuda/shared/copied_args.h"
 
 namespace ws {
 
@@ -49,7 +48,7 @@ template <class Config> struct tf32_kernel {
   };
   /* As those have it that want it late, and registers for other things. */
   struct shared_place : place {
-    uint32_t fetched[Config::n_warps]; /* see fetch_arguments() */
+    uint32_t fetched[Config::n_warps]; /* see item_place.cuh */
   };
 
   const ws_gemm_args &args;
@@ -73,15 +72,6 @@ template <class Config> struct tf32_kernel {
   }
   /* Whether there are any. */
   __device__ __forceinline__ uint32_t any_mark() const { return marks() + uint32_t(n_marks); }
-
-  /* The lines of constants from FIRST on, by warps that multiply, which have nothing else to do yet. */
-  template <int FIRST> static __device__ __forceinline__ void fetch_arguments(const ws_gemm_args &args, shared_place &at) {
-    constexpr int end = FIRST == 0 ? WS_COPIED_FIRST_LINES : int((sizeof args + param_line - 1) / param_line);
-    static_assert(end - FIRST <= Config::n_warps, "a warp for each line");
-    int warp = int(threadIdx.x / 32);
-    asm volatile("" : "+r"(warp)); /* else it is kept in a register for what comes later */
-    if (warp < end - FIRST) fetch_line(args, uint32_t(FIRST + warp), at.fetched[warp]);
-  }
 
   /* SHARES_K: with the other blocks of the cluster. */
   template <bool SHARES_K = true>
@@ -410,7 +400,7 @@ template <class Config> struct tf32_kernel {
    * the smaller one. */
   __device__ __forceinline__ void run(shared_place &at_shared) const {
     constexpr bool copies_early = Config::n_places > 0; /* others have no registers for it */
-    fetch_arguments<0>(args, at_shared);
+    fetch_first_arguments(args, at_shared.fetched);
     if (threadIdx.x == 0) make_barriers();
     const place here = find_place(args, worker_block_of(args.sharers));
     if (threadIdx.x == 32) at = here;
@@ -425,13 +415,13 @@ template <class Config> struct tf32_kernel {
     if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      fetch_arguments<WS_COPIED_FIRST_LINES>(args, at_shared);
+      fetch_other_arguments(args, at_shared.fetched);
       if constexpr (Config::n_places > 0) {
         if (consume_slices()) return; /* alone, so nobody waits */
       } else {
         if (consume()) return;
       }
-      at.sharers.template meet<Config::n_consuming>();
+      at.sharers.template arrive_and_wait<Config::n_consuming>();
       finish();
       at.sharers.leave();
     } else {

@@ -1,5 +1,5 @@
-/* item_place.cuh - where the item of a block is, of kernels whose blocks, or clusters of them, have one each. Every thread works it out
- * for itself, so that none waits for another's answer, and without a division: the beginning is much of a small product's time. */
+/* item_place.cuh - the place of a block's work item, for kernels in which each block, or each cluster, has exactly one. Every thread
+ * computes it, without a division, so that none waits for another: the prologue is a large part of a small product's time. */
 #ifndef WS_CUDA_ITEM_PLACE_CUH
 #define WS_CUDA_ITEM_PLACE_CUH
 #include "cuda/kernels/gemm.cuh"
@@ -15,6 +15,15 @@ struct item_place {
   int batch, m, n, k_begin, k_end;
   bool is_wanted;
 };
+
+/* Fetches a kernel's arguments into the constant cache, a line by each warp that has nothing else to do yet: first those that the
+ * prologue needs, then the others. */
+template <class Args, int N> __device__ __forceinline__ void fetch_first_arguments(const Args &args, const uint32_t (&to)[N]) {
+  fetch_lines<0, WS_GEMM_FIRST_LINES>(args, to);
+}
+template <class Args, int N> __device__ __forceinline__ void fetch_other_arguments(const Args &args, const uint32_t (&to)[N]) {
+  fetch_lines<WS_GEMM_FIRST_LINES, int((sizeof args + param_line - 1) / param_line)>(args, to);
+}
 
 /* Of a region, or with an operand that is triangular. */
 template <int BM, int BN> __device__ __forceinline__ item_place part_place_at(const ws_gemm_args &args, uint32_t item_idx) {

@@ -90,17 +90,17 @@ struct k_sharers {
   }
 
   /* Of warps that multiply: this thread's parts stand in shared memory. */
-  __device__ __forceinline__ void come() const {
+  __device__ __forceinline__ void arrive() const {
     if (!is_alone()) cluster_arrive_shared();
   }
-  /* All parts do; of all N_CONSUMING threads of the block that multiply, which have come. */
-  template <int N_CONSUMING> __device__ __forceinline__ void await() const {
+  /* All parts do; of all N_CONSUMING threads of the block that multiply, which have arrived. */
+  template <int N_CONSUMING> __device__ __forceinline__ void wait() const {
     if (is_alone())
       barrier_sync(1, N_CONSUMING);
     else
       cluster_wait_shared();
   }
-  template <int N_CONSUMING> __device__ __forceinline__ void meet() const { come(), await<N_CONSUMING>(); }
+  template <int N_CONSUMING> __device__ __forceinline__ void arrive_and_wait() const { arrive(), wait<N_CONSUMING>(); }
   /* Nobody reads a block's shared memory behind it. */
   __device__ __forceinline__ void leave() const {
     if (!is_alone()) cluster_leave();

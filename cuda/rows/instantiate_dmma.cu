@@ -10,8 +10,9 @@
       name##_##op(const __grid_constant__ ws_copied_args args) {                                              \
     extern __shared__ __align__(1024) unsigned char shared[];                                                 \
     using config = ws::dmma_config<ws::type_##t, bm, bn, wp, wq, k_groups, stages, blocks, ws::dmma_ops::op>; \
-    __shared__ typename ws::dmma_kernel<config>::shared_place at;                                             \
-    ws::dmma_kernel<config>{args.gemm, shared, at, args}.run();                                               \
+    using kernel = ws::dmma_kernel<config>;                                                                   \
+    __shared__ typename kernel::shared_place at;                                                              \
+    kernel::run(kernel{args.gemm, shared, at, args});                                                         \
   }
 #define WS_CUDA_DMMA_NAME(t, bm, bn, k_groups) t##gemm_dmma_##bm##x##bn##_g##k_groups
 #define WS_CUDA_DMMA_ENTRIES(name, ...)     \

@@ -10,8 +10,9 @@
       name##_##op(const __grid_constant__ ws_copied_args args) {                                      \
     extern __shared__ __align__(1024) unsigned char shared[];                                         \
     using config = ws::ffma_config<ws::type_##t, bm, bn, wm, wn, k_groups, stages, blocks, a_k, b_k>; \
-    __shared__ typename ws::ffma_kernel<config>::shared_place at;                                     \
-    ws::ffma_kernel<config>{{args.gemm, shared, at, args}}.run();                                     \
+    using kernel = ws::ffma_kernel<config>;                                                           \
+    __shared__ typename kernel::shared_place at;                                                      \
+    kernel::run(kernel{{args.gemm, shared, at, args}});                                               \
   }
 #define WS_CUDA_FFMA_NAME(t, bm, bn, k_groups) t##gemm_ffma_##bm##x##bn##_g##k_groups
 #define WS_CUDA_FFMA_ENTRIES(name, ...)                   \

@@ -11,7 +11,4 @@ typedef struct ws_copied_args {
   /* A B + B A in place of A B, where A and B lie alike: the k of the second product follow those of the first. */
   int32_t is_twice;
 } ws_copied_args;
-
-/* So many lines of 64 bytes hold what an item begins with, up to gemm.structured, where parameters begin 16 bytes behind a line. */
-enum { WS_COPIED_FIRST_LINES = 4 };
 #endif

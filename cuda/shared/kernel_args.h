@@ -1,6 +1,7 @@
 /* kernel_args.h - arguments of a GEMM kernel. Shared by C and CUDA; one constant parameter. */
 #ifndef WS_CUDA_KERNEL_ARGS_H
 #define WS_CUDA_KERNEL_ARGS_H
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/tile.h"
@@ -70,4 +71,7 @@ typedef struct ws_gemm_args {
   ws_split_args split;
   ws_epilogue_args epilogue;
 } ws_gemm_args;
+
+/* So many lines of 64 bytes hold what an item begins with, up to `structured`; parameters begin 16 bytes behind a line. */
+enum { WS_GEMM_FIRST_LINES = (16 + offsetof(ws_gemm_args, structured) + sizeof(int32_t) + 63) / 64 };
 #endif
