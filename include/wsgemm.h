@@ -231,8 +231,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * It holds the partial sums of split-k, the slices of F32 and C32 products on compute capability
  * 9.0, align copies of half-precision operands that TMA cannot read (pointer, ld or strides not
  * multiples of 16 bytes), a copy of a residual that is C itself, of F32 or F64, and copies of large
- * F32 operands for products by multiply-adds, left out, with the same bits, where there is
- * no room for them.
+ * F32 operands for products by multiply-adds. Where there is no room for the latter, the operands
+ * are read where they are, with the same bits.
  * wsgemm_get_workspace_size reports how much a call would use. With less memory a product is
  * computed one chunk of C after the other, slower and with the same bits. If not even one chunk
  * (256 rows and columns) fits, F32 and C32 products are multiplied as by PEDANTIC, and half
