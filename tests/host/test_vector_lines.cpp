@@ -7,34 +7,13 @@
 
 #include "cuda/kernels/gemm_vector.cuh"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-extern "C" {
-#include "support/check.h"
-}
+#include "fenced.h"
 
 namespace {
 
 struct check_random rng;
 
 /* ---- operands -------------------------------------------------------------------------------- */
-
-// Memory between two pages that nobody may read.
-struct fenced {
-  unsigned char *pages;
-  size_t page = size_t(sysconf(_SC_PAGESIZE)), n_bytes;
-  explicit fenced(size_t bytes) : n_bytes((bytes + page - 1) / page * page) {
-    pages = static_cast<unsigned char *>(mmap(nullptr, n_bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    REQUIRE(pages != MAP_FAILED && mprotect(pages + page, n_bytes, PROT_READ | PROT_WRITE) == 0, "memory");
-    memset(begin(), 0xff, n_bytes); /* NaNs of every type */
-  }
-  ~fenced() { munmap(pages, n_bytes + 2 * page); }
-  fenced(const fenced &) = delete;
-  fenced &operator=(const fenced &) = delete;
-  unsigned char *begin() const { return pages + page; }
-  unsigned char *end() const { return begin() + n_bytes; }
-};
 
 void draw(float &x) { x = float(check_random_in(&rng, -8388607, 8388607)) / 1048576; }
 void draw(double &x) { x = double(check_random_in(&rng, -(1LL << 52), 1LL << 52)) / 1099511627776.0; }
