@@ -585,6 +585,29 @@ CHILD_CASE(what_stays_on_the_cpu) {
   CHECK(run(h, &p) == WSGEMM_SUCCESS && fake.n_launches > 0, "a large one");
 }
 
+static void compute_nothing(const fake_launch *l) { (void)l; }
+
+/* Floats under PEDANTIC, in parts: their operands are in memory of the job's own, and no copies are made of these. */
+CHILD_CASE(without_float_copies) {
+  (void)unused;
+  enum { M = 3900, N = 4100, K = 2500 };
+  begin(1);
+  fake.compute = compute_nothing; /* compute() knows doubles */
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  wsgemm_handle *h = handle_on(1);
+  wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, M, N, K);
+  float *a = calloc((size_t)M * (K + 1), sizeof *a), *b = calloc((size_t)N * (K + 1), sizeof *b), *c = malloc(sizeof *c * M * N);
+  REQUIRE(a && b && c, "memory");
+  d.a = a, d.b = b, d.c = c, d.lda = d.ldb = K + 1, d.ldc = M, d.math = WSGEMM_MATH_PEDANTIC;
+  fake_forget();
+  REQUIRE(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  int n_copies = 0;
+  for (int i = 0; i < fake.n_launches && i < FAKE_N_LAUNCHES; i++) n_copies += strcmp(fake.launch[i].kernel, "float_copy") == 0;
+  CHECK(fake.n_launches > 1 && n_copies == 0, "%d launches, %d of them copies", fake.n_launches, n_copies);
+  wsgemm_destroy(h);
+  free(a), free(b), free(c);
+}
+
 CHILD_CASE(pinned_limit) {
   (void)unused;
   begin(2);
@@ -717,6 +740,7 @@ static const struct check_case cases[] = {
     {"a_call_of_an_update_fails", a_call_of_an_update_fails},
     {"shared_memory", shared_memory},
     {"what_stays_on_the_cpu", what_stays_on_the_cpu},
+    {"without_float_copies", without_float_copies},
     {"pinned_limit", pinned_limit},
     {"settings", settings},
     {"stopped", stopped},

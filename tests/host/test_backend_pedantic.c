@@ -318,9 +318,21 @@ CHILD_CASE(float_copies) {
     }
   const wsgemm_gemm_desc d = float_desc(2, M, N, K, 1);
   fake.device[0].room = 1 << 20; /* less than any copy */
-  CHECK(launch_of(h, &d)->args.a.data == d.a, "without memory A is read as it is");
+  for (int s = 3; s < 6; s++) {
+    fake.stream[s].is_busy = true;
+    wsgemm_set_stream(h, &fake.stream[s]);
+    CHECK(launch_of(h, &d)->args.a.data == d.a && fake.n_waits == 0, "without memory A is read as it is; %d waits", fake.n_waits);
+  }
+  wsgemm_set_stream(h, NULL);
   fake.device[0].room = 0;
   CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches", fake.n_launches);
+  fake.stream[0].is_busy = true;
+  wsgemm_set_stream(h, &fake.stream[3]);
+  fake_fail(FAKE_cuStreamWaitEvent, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(launch_of(h, &d)->args.a.data == d.a, "if the driver has no memory for a wait A is read as it is");
+  fake_fail(FAKE_cuStreamWaitEvent, 0, 0, CUDA_SUCCESS);
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 2 && fake.n_waits == 1, "%d launches, %d waits",
+        fake.n_launches, fake.n_waits);
   wsgemm_set_stream(h, &fake.stream[7]);
   fake_begin_capture(7);
   const int n_nodes = fake.n_nodes;

@@ -3,6 +3,8 @@
 #include "cuda/host/split.h"
 #include "support/check.h"
 
+#include <math.h>
+
 enum { N_SPLIT_TYPES = 6 };
 static const int sum_bytes[N_SPLIT_TYPES] = {4, 8, 8, 16, 4, 4}; /* s d c z h b */
 
@@ -78,5 +80,30 @@ static void by_multiply_adds(void) {
   }
 }
 
-static const struct check_case cases[] = {{"drawn", drawn}, {"known", known}, {"by_multiply_adds", by_multiply_adds}};
+/* The share of rounds that is work, of so many parts. */
+static double share_of(double rounds, int64_t parts) { return rounds * (double)parts / ceil(rounds * (double)parts); }
+
+/* Parts of a matrix times a vector in more than one round: of a large one alone, as few as make the rounds fuller; of 134 blocks on 132
+ * SMs, whose second round is almost empty, more than one. */
+static void rounds_of_vectors(void) {
+  struct check_random rng = check_random_from(97);
+  int n_cut = 0;
+  for (int i = 0; i < 4000 / check_scale(); i++) {
+    const ws_problem p = problem(i % N_SPLIT_TYPES, 1, check_random_in(&rng, 200, 9000), check_random_in(&rng, 10, 9000), 1);
+    const double rounds = (double)check_random_in(&rng, 61, 900) / 100,
+                 bytes = (double)p.n * (double)p.k * ws_types[p.a.type].bytes;
+    const int64_t parts = ws_splits_for_rounds(&p, rounds);
+    CHECK((parts == 1 || parts == 2 || parts == 4 || parts == 8) && share_of(rounds, parts) >= share_of(rounds, 1) &&
+              (parts == 1 || (bytes >= 24e6 && p.k >= 512 * parts && share_of(rounds, parts / 2) < 0.95)),
+          "%lld x %lld, %g rounds: %lld parts", (long long)p.n, (long long)p.k, rounds, (long long)parts);
+    n_cut += parts > 1;
+  }
+  CHECK(n_cut > 200 / check_scale(), "only %d were cut", n_cut);
+  const ws_problem p = problem(WSGEMM_F32, 1, 4265, 3091, 1), small = problem(WSGEMM_F32, 1, 4265, 1024, 1);
+  CHECK(ws_splits_for_rounds(&p, 134 / 132.0) > 1 && ws_splits_for_rounds(&p, 1) == 1, "a round and a bit, a round");
+  CHECK(ws_splits_for_rounds(&small, 134 / 132.0) == 1, "17 MB");
+}
+
+static const struct check_case cases[] = {
+    {"drawn", drawn}, {"known", known}, {"by_multiply_adds", by_multiply_adds}, {"rounds_of_vectors", rounds_of_vectors}};
 CHECK_MAIN("split", cases)
