@@ -90,6 +90,8 @@ struct bench_candidate {
 double ws_bench_level3_own(const bench_candidate *candidate, int64_t n_calls);
 double ws_bench_level3_peer(const bench_candidate *candidate, int64_t n_calls);
 int ws_bench_level3_coarse_factor(const bench_candidate *candidate); /* -1: not known */
+/* The peer's routine, under one of its names, into *routine; false: it has none. */
+bool ws_bench_level3_find(const bench_peer *peer, const bench_shape *shape, void (**routine)(void));
 bool ws_bench_is_triangular(wsgemm_routine routine);
 void ws_bench_level3_triangle(const bench_problem *p, char *a);
 
@@ -97,8 +99,9 @@ void ws_bench_level3_triangle(const bench_problem *p, char *a);
  * refused a setting. */
 bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
                             wsgemm_policy policy, int coarse_factor);
-/* False: the peer lacks the routine. */
-bool ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads);
+bool ws_bench_peer_has(const bench_peer *peer, const bench_shape *shape);
+/* Of a peer that has the routine. */
+void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads);
 void ws_bench_peak_candidate(bench_candidate *candidate, bool double_precision, int n_threads);
 void ws_bench_candidate_free(bench_candidate *candidate);
 
@@ -143,8 +146,10 @@ double ws_bench_load_others(void);
 typedef struct bench_case {
   bench_shape shape;
   int n_threads;
-  char name[WS_RANDOM_CASE_BYTES]; /* "n=1024", "m=1 n=4096 k=4096", "NT row n=1024", that of a random shape */
-  int shape_class;                 /* of a random shape; -1: none */
+  char name[WS_RANDOM_CASE_BYTES];    /* "n=1024", "m=1 n=4096 k=4096", "NT row n=1024", that of a random shape */
+  int shape_class;                    /* of a random shape; -1: none */
+  bench_peer *peers[BENCH_MAX_PEERS]; /* those that have the routine, in the session's order */
+  int n_peers;
 } bench_case;
 
 typedef struct bench_session {

@@ -93,9 +93,8 @@ static bool prepare_and_run(bench_session *s, const bench_suite *suite, const be
   bool good = ws_bench_own_candidate(&candidates[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) &&
               ws_bench_own_candidate(&candidates[1], "wsgemm 1 thread", &p, 1, WSGEMM_POLICY_AUTO, 0);
   if (!good) snprintf(s->error, sizeof s->error, "wsgemm: %.400s", wsgemm_last_error());
-  for (int i = 0; good && i < s->n_peers; i++)
-    good = ws_bench_peer_candidate(&candidates[N_OWN + i], &s->peers[i], &p, c->n_threads);
-  good = good && run_case(s, suite, c, candidates, N_OWN + s->n_peers);
+  for (int i = 0; i < c->n_peers; i++) ws_bench_peer_candidate(&candidates[N_OWN + i], c->peers[i], &p, c->n_threads);
+  good = good && run_case(s, suite, c, candidates, N_OWN + c->n_peers);
   for (int i = 0; i < MOST_CANDIDATES; i++) ws_bench_candidate_free(&candidates[i]);
   ws_bench_problem_free(&p);
   return good;

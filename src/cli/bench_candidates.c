@@ -224,7 +224,12 @@ bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const
   return false;
 }
 
-bool ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads) {
+bool ws_bench_peer_has(const bench_peer *peer, const bench_shape *shape) {
+  void (*routine)(void);
+  return !shape->routine || ws_bench_level3_find(peer, shape, &routine); /* of gemm the harness has made sure */
+}
+
+void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads) {
   memset(candidate, 0, sizeof *candidate);
   candidate->label = peer->name;
   candidate->run = p->shape.routine ? ws_bench_level3_peer : p->shape.batched ? peer_batched : peer_loops[p->shape.type];
@@ -232,11 +237,7 @@ bool ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const
   candidate->peer = peer;
   candidate->n_threads = n_threads;
   candidate->flops = flops_of(p);
-  if (!p->shape.routine) return true;
-  char routine[BENCH_ROUTINE_BYTES], name[32];
-  ws_bench_routine(&p->shape, routine);
-  snprintf(name, sizeof name, "cblas_%s", routine);
-  return ws_bench_peer_find(peer, name, &candidate->peer_level3);
+  if (p->shape.routine) ws_bench_level3_find(peer, &p->shape, &candidate->peer_level3);
 }
 
 void ws_bench_peak_candidate(bench_candidate *candidate, bool double_precision, int n_threads) {

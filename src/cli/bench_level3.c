@@ -6,6 +6,7 @@
 #include "bench.h"
 #include "types.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool ws_bench_is_triangular(wsgemm_routine routine) { return routine == WSGEMM_TRMM || routine == WSGEMM_TRSM; }
@@ -64,6 +65,24 @@ int ws_bench_level3_coarse_factor(const bench_candidate *candidate) {
 
 /* ---- CBLAS ----------------------------------------------------------------------------------- */
 
+/* Other names that routines go by, without the letter of the type: gemmtr is the reference BLAS's, gemmt older. */
+static const struct {
+  wsgemm_routine routine;
+  const char *name;
+} other_names[] = {{WSGEMM_GEMMTR, "gemmt"}};
+
+bool ws_bench_level3_find(const bench_peer *peer, const bench_shape *shape, void (**routine)(void)) {
+  char name[BENCH_ROUTINE_BYTES], symbol[32];
+  ws_bench_routine(shape, name);
+  snprintf(symbol, sizeof symbol, "cblas_%s", name);
+  bool found = ws_bench_peer_find(peer, symbol, routine);
+  for (size_t i = 0; !found && i < sizeof other_names / sizeof *other_names; i++) {
+    snprintf(symbol, sizeof symbol, "cblas_%c%s", ws_bench_type_letter(shape->type), other_names[i].name);
+    found = other_names[i].routine == shape->routine && ws_bench_peer_find(peer, symbol, routine);
+  }
+  return found;
+}
+
 enum { COL = WSGEMM_COL_MAJOR, LEFT = WSGEMM_LEFT, LOWER = WSGEMM_LOWER, N = WSGEMM_NO_TRANS, NON_UNIT = WSGEMM_NON_UNIT };
 
 /* One call of each routine: `scalar` is what alpha is passed as, `of_beta` beta. */
@@ -87,6 +106,10 @@ enum { COL = WSGEMM_COL_MAJOR, LEFT = WSGEMM_LEFT, LOWER = WSGEMM_LOWER, N = WSG
     case WSGEMM_HER2K:                                                                                                           \
       ((void (*)(int, int, int, int, int, scalar, const void *, int, const void *, int, of_beta, void *, int))routine)(          \
           COL, LOWER, N, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                               \
+      break;                                                                                                                     \
+    case WSGEMM_GEMMTR:                                                                                                          \
+      ((void (*)(int, int, int, int, int, int, scalar, const void *, int, const void *, int, of_beta, void *, int))routine)(     \
+          COL, LOWER, N, N, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                            \
       break;                                                                                                                     \
     default:                                                                                                                     \
       ((void (*)(int, int, int, int, int, int, int, scalar, const void *, int, void *, int))routine)(                            \

@@ -1,6 +1,6 @@
 /* bench_run.c - the runners: what is measured against what in each kind of suite.
  *
- * peers     wsgemm against every peer, and the FMA peak, case by case
+ * peers     wsgemm against every peer that has the routine, and the FMA peak, case by case
  * scan      wsgemm with all threads against wsgemm with one
  * dips      every size against the mean of its two neighbours; all sizes are candidates of one
  *           measurement
@@ -48,9 +48,9 @@ typedef struct group {
   char least_name[WS_RANDOM_CASE_BYTES];
 } group;
 
-/* gemm: 4 types, 2 thread counts, 5 classes of shapes at most (-1: none); Level 3: 22 routines, 2
- * thread counts; and room */
-enum { MAX_GROUPS = 48 };
+/* gemm: 4 types, 2 thread counts, 5 classes of shapes at most (-1: none); Level 3: 6 routines of a
+ * real type, 9 of a complex one, 2 thread counts: 60; and room */
+enum { MAX_GROUPS = 64 };
 
 static void group_add(group *groups, const bench_case *c, double ratio, double peak_fraction) {
   char routine[BENCH_ROUTINE_BYTES];
@@ -148,12 +148,12 @@ static void print_peers_head(bench_session *s, int width) {
   ws_bench_line(s, "%s", line);
 }
 
-/* Returns the least ratio. */
+/* Returns the least ratio: that to the fastest peer. A peer that lacks the routine has a dash. */
 static double report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate *candidates,
                            group *groups) {
   const int width = label_width(suite);
   char line[256 + WS_RANDOM_CASE_BYTES], label[WS_RANDOM_CASE_BYTES + 16];
-  const bench_candidate *own = &candidates[0], *peak = &candidates[1 + s->n_peers];
+  const bench_candidate *own = &candidates[0], *peak = &candidates[1 + c->n_peers];
   const double of_peak = rate(own) / rate(peak);
   double worst = INFINITY;
   bench_record r = ws_bench_record(suite, c);
@@ -166,8 +166,12 @@ static double report_peers(bench_session *s, const bench_suite *suite, const ben
 
   label_case(label, sizeof label, c);
   int used = snprintf(line, sizeof line, "%-*s %8.1f %5.2f", width, label, rate(own), of_peak);
-  for (int i = 0; i < s->n_peers; i++) {
-    const bench_candidate *peer = &candidates[1 + i];
+  for (int i = 0, n_seen = 0; i < s->n_peers; i++) {
+    if (n_seen == c->n_peers || c->peers[n_seen] != &s->peers[i]) {
+      used += snprintf(line + used, sizeof line - (size_t)used, " %8s %7s", "-", "-");
+      continue;
+    }
+    const bench_candidate *peer = &candidates[1 + n_seen++];
     r.peer = peer->label;
     r.theirs = rate(peer);
     r.ratio = peer->call_s / own->call_s;
@@ -178,8 +182,8 @@ static double report_peers(bench_session *s, const bench_suite *suite, const ben
   if (s->n_peers > 1) snprintf(line + used, sizeof line - (size_t)used, " %6.3f", worst);
   if (!s->n_peers) ws_bench_emit(s, &r);
   ws_bench_line(s, "%s", line);
-  group_add(groups, c, s->n_peers ? worst : 1, of_peak);
-  return s->n_peers ? worst : 1;
+  group_add(groups, c, c->n_peers ? worst : 1, of_peak);
+  return c->n_peers ? worst : 1;
 }
 
 bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
@@ -193,7 +197,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
     bench_candidate candidates[2 + BENCH_MAX_PEERS] = {{0}};
-    const int n_candidates = s->n_peers + 2;
+    const int n_candidates = c->n_peers + 2;
     bench_problem p;
     ws_bench_progress(s, i, n_cases, c->name);
     if (!ws_bench_problem_make(&p, &c->shape)) {
@@ -202,11 +206,9 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
     }
     good =
         ws_bench_own_candidate(&candidates[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) || fail_candidate(s, "wsgemm");
-    for (int j = 0; good && j < s->n_peers; j++) {
-      good = ws_bench_peer_candidate(&candidates[1 + j], &s->peers[j], &p, c->shape.batched ? 1 : c->n_threads);
-      if (!good) snprintf(s->error, sizeof s->error, "%s has no such routine", s->peers[j].name);
-    }
-    ws_bench_peak_candidate(&candidates[1 + s->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);
+    for (int j = 0; j < c->n_peers; j++)
+      ws_bench_peer_candidate(&candidates[1 + j], c->peers[j], &p, c->shape.batched ? 1 : c->n_threads);
+    ws_bench_peak_candidate(&candidates[1 + c->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);
     good = good && ws_bench_measure(candidates, n_candidates, &timing, s->error, sizeof s->error);
     if (good)
       sizes_add(&by, &c->shape, report_peers(s, suite, c, candidates, groups));

@@ -116,7 +116,7 @@ bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
     bench_candidate candidates[MAX_STEAL_CANDIDATES] = {{0}};
-    const int n_candidates = N_OWN + s->n_peers;
+    const int n_candidates = N_OWN + c->n_peers;
     bench_problem p;
     ws_bench_progress(s, i, n_cases, c->name);
     good = ws_bench_problem_make(&p, &c->shape);
@@ -128,7 +128,7 @@ bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_
       good = ws_bench_own_candidate(&candidates[j], own_rows[j].label, &p, c->n_threads, own_rows[j].policy, 0);
       if (!good) snprintf(s->error, sizeof s->error, "%s: %.400s", own_rows[j].label, wsgemm_last_error());
     }
-    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_candidate(&candidates[N_OWN + j], &s->peers[j], &p, c->n_threads);
+    for (int j = 0; j < c->n_peers; j++) ws_bench_peer_candidate(&candidates[N_OWN + j], c->peers[j], &p, c->n_threads);
     good = good && run_case(s, suite, c, candidates, n_candidates, results);
     for (int j = 0; j < n_candidates; j++) ws_bench_candidate_free(&candidates[j]);
     ws_bench_problem_free(&p);

@@ -45,8 +45,8 @@ enum { RANDOM_LEAST = 8, RANDOM_MOST = 2048 };
 static const int64_t level3_sizes[] = {64, 128, 256, 512, 1024, 2048, 4096, 0};
 static const int64_t triangle_sizes[] = {1024, 2048, 0};
 static const wsgemm_routine triangle_routines[] = {WSGEMM_SYRK, WSGEMM_TRMM, WSGEMM_TRSM, 0};
-static const wsgemm_routine level3_routines[] = {
-    WSGEMM_SYRK, WSGEMM_HERK, WSGEMM_TRMM, WSGEMM_SYMM, WSGEMM_HEMM, WSGEMM_SYR2K, WSGEMM_HER2K, WSGEMM_TRSM, 0};
+static const wsgemm_routine level3_routines[] = {WSGEMM_SYRK, WSGEMM_HERK,  WSGEMM_GEMMTR, WSGEMM_TRMM, WSGEMM_SYMM,
+                                                 WSGEMM_HEMM, WSGEMM_SYR2K, WSGEMM_HER2K,  WSGEMM_TRSM, 0};
 
 #define DISTURBED 0.03 /* share of the machine taken by others from which on a run is called disturbed */
 
@@ -254,6 +254,7 @@ static void add_case(case_list *list, const bench_shape *shape, int n_threads, c
   c->shape = *shape;
   c->n_threads = n_threads;
   c->shape_class = -1;
+  c->n_peers = 0;
   if (shape->m == shape->n && shape->n == shape->k)
     snprintf(c->name, sizeof c->name, "%sn=%lld", prefix, (long long)shape->m);
   else
@@ -359,6 +360,28 @@ static void tell_left_out(bench_session *s, const bench_suite *suite, char lette
   }
 }
 
+/* Each case gets the peers that have its routine. A suite that compares with them leaves out those that
+ * no peer has. */
+static void give_peers(bench_session *s, const bench_suite *suite, case_list *list) {
+  bool is_told[WSGEMM_BF16 + 1][WSGEMM_TRSM + 1] = {{false}};
+  int n_kept = 0;
+  for (int i = 0; i < list->n_cases; i++) {
+    bench_case *c = &list->cases[i];
+    for (int j = 0; j < s->n_peers; j++)
+      if (ws_bench_peer_has(&s->peers[j], &c->shape)) c->peers[c->n_peers++] = &s->peers[j];
+    if (c->n_peers || !s->n_peers || suite->run != ws_bench_run_peers) {
+      list->cases[n_kept++] = *c;
+      continue;
+    }
+    bool *told = &is_told[c->shape.type][c->shape.routine];
+    char routine[BENCH_ROUTINE_BYTES];
+    ws_bench_routine(&c->shape, routine);
+    if (!*told) ws_bench_line(s, "%s: %s is not run: no peer has it", suite->name, routine);
+    *told = true;
+  }
+  list->n_cases = n_kept;
+}
+
 bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
   static const char letters[] = "sdczhb";
   const char *routines = s->routines ? s->routines : suite->routines;
@@ -378,6 +401,7 @@ bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
     tell_left_out(s, suite, *r, fits);
     for (int i = 0; fits && i < n_counts; i++) add_shapes(&list, s, suite, type, counts[i]);
   }
+  give_peers(s, suite, &list);
   bool good = !list.out_of_memory;
   if (!good) snprintf(s->error, sizeof s->error, "out of memory");
   if (good && list.n_cases > 0) {

@@ -8,6 +8,8 @@ import numpy as np
 
 COMMAND = shlex.split(os.environ["WSGEMM_TEST_COMMAND"])
 WRONG_GEMM = os.environ.get("WSGEMM_TEST_WRONG_GEMM")
+FAKE_PEERS = os.environ.get("WSGEMM_TEST_FAKE_PEERS", "").split(",")
+BLAS = os.environ.get("WSGEMM_TEST_BLAS")
 FAKE_CUDA = os.environ.get("WSGEMM_TEST_FAKE_CUDA_LIBRARY")
 
 TYPES = ["f4", "f8", "c8", "c16"]

@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from command import check, refuse, run
+from command import BLAS, FAKE_PEERS, check, refuse, run
 
 QUICK = ["--samples", "1", "--min-time", "0.001", "--budget", "0.001", "--no-peers", "--threads", "1", "--commit", "c0ffee1"]
 # A distribution's OpenBLAS may not know the processor, and then has kernels of an old one.
@@ -60,7 +60,7 @@ def test_peers_are_called_with_the_same_product(tmp_path):
 
 def test_level3_has_its_routines_and_squares(tmp_path):
     text, lines = measured(tmp_path, "--suite", "level3", "--routine", "d,c", "--shapes", "24,24x24x8")
-    real, hermitian = ["syrk", "trmm", "symm", "syr2k", "trsm"], ["herk", "hemm", "her2k"]
+    real, hermitian = ["syrk", "gemmtr", "trmm", "symm", "syr2k", "trsm"], ["herk", "hemm", "her2k"]
     assert sorted(line["routine"] for line in lines) == sorted(["d" + r for r in real] + ["c" + r for r in real + hermitian])
     assert "level3: 24x24x8 is not run: this suite has squares\n" in text
     assert {line["case"] for line in lines} == {"n=24"} and all(line["ours"] > 0 for line in lines)
@@ -68,11 +68,51 @@ def test_level3_has_its_routines_and_squares(tmp_path):
 
 def test_peers_get_the_same_level3_calls(tmp_path):
     """The command compares the results, and fails where they differ."""
-    check("bench", "--suite", "level3", "--shapes", "1,37", *BESIDE_PEERS, "--json", "lines.jsonl", cwd=tmp_path)
+    text = check("bench", "--suite", "level3", "--shapes", "1,37", *BESIDE_PEERS, "--json", "lines.jsonl", cwd=tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text(encoding="utf-8").splitlines()]
     if {line["peer"] for line in lines} == {"none"}:
         pytest.skip("no other BLAS library here")
-    assert len({line["routine"] for line in lines}) == 26 and all(line["theirs"] > 0 for line in lines)
+    not_run = set(re.findall(r"level3: (\w+) is not run: no peer has it", text))
+    assert not_run <= {x + "gemmtr" for x in "sdcz"}  # the only routine that is younger than CBLAS
+    assert len({line["routine"] for line in lines} | not_run) == 30 and all(line["theirs"] > 0 for line in lines)
+
+
+def beside(peers, tmp_path, *arguments):
+    """Prints and JSON lines of suite level3 beside these libraries."""
+    quick = [x for x in QUICK if x != "--no-peers"] + ["--allow-slow-peer", *(f"--peer={x}" for x in peers)]
+    text = check("bench", "--suite", "level3", "--shapes", "24", *quick, *arguments, "--json", "lines.jsonl", cwd=tmp_path)
+    return text, [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.skipif(not BLAS, reason="needs a build with libwsgemm_blas")
+def test_each_routine_has_its_mean(tmp_path):
+    text, lines = beside([BLAS], tmp_path)
+    routines = {line["routine"] for line in lines}
+    assert len(routines) == 30 and len(lines) == 30
+    assert set(re.findall(r"^  (\w+), 1 thread: speedup 0*[.\d]+ in", text, re.MULTILINE)) == routines
+
+
+def test_a_peer_may_lack_a_routine(tmp_path):
+    """A case is measured beside the peers that have it, and compared with the fastest of those."""
+    text, lines = beside(FAKE_PEERS, tmp_path, "--routine", "s")
+    gemmt, gemmtr = "OpenBLAS gemmt SkylakeX", "OpenBLAS gemmtr SkylakeX"
+    assert [(line["routine"], line["peer"]) for line in lines] == [("ssyrk", gemmt), ("sgemmtr", gemmt), ("sgemmtr", gemmtr)]
+    number = r"\s+(\d+\.\d+)"
+    ssyrk = re.search(rf"^ssyrk n=24, 1t{number * 4}\s+-\s+-{number}$", text, re.MULTILINE)
+    sgemmtr = re.search(rf"^sgemmtr n=24, 1t{number * 7}$", text, re.MULTILINE)
+    assert ssyrk and sgemmtr and ssyrk[5] == ssyrk[4] and float(sgemmtr[7]) == min(float(sgemmtr[4]), float(sgemmtr[6]))
+    for routine, least in (("ssyrk", ssyrk[5]), ("sgemmtr", sgemmtr[7])):
+        assert f"  {routine}, 1 thread: speedup over the fastest peer {least} in the geometric mean" in text
+    assert re.findall(r"level3: (\w+) is not run: no peer has it\n", text) == ["strmm", "ssymm", "ssyr2k", "strsm"]
+
+
+def test_what_no_peer_has_is_told_once(tmp_path):
+    text, lines = beside(FAKE_PEERS[1:], tmp_path, "--routine", "s,d", "--shapes", "25")
+    assert [(line["routine"], line["case"]) for line in lines] == [("sgemmtr", "n=24"), ("sgemmtr", "n=25")]
+    assert text.count("ssyrk is not run") == 1 and text.count("dgemmtr is not run") == 1
+    quick = [x for x in QUICK if x != "--no-peers"] + ["--peer", FAKE_PEERS[0], "--shapes", "8", "--routine", "d"]
+    result = run("bench", "--suite", "level3", *quick, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (1, "wsgemm: bench: nothing was run; the lines above say why\n")
 
 
 def test_shapes_are_written_as_for_autotune(tmp_path):
