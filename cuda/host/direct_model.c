@@ -24,10 +24,12 @@ const ws_direct_terms ws_direct_terms_h200 = {
     .copy_element_us = 0.001925,
     .copy_byte_us = 2.495e-07,
     .copy_single_c_us = 1.417e-06,
-    .vector_launch_us = 6.539,
-    .vector_k_us = 0.005059,
-    .vector_single_k_us = 0.01041,
-    .vector_part_us = 0.01212,
+    .vector_launch_us = 4.911,
+    .vector_parts_us = 2.173,
+    .vector_k_us = 0.0005,
+    .vector_round_us = 2.707,
+    .vector_byte_us = 1.675e-07,
+    .vector_odd_byte_us = 3.105e-07,
 };
 
 /* What is contiguous, and how many there are of it in one product. */
@@ -76,11 +78,14 @@ double ws_wgmma_copies_us(const ws_direct_terms *t, const ws_problem *p) {
 }
 
 /* A block takes 32 lines of the matrix; two of them are on an SM. */
+/* Rounds count in parts: a block follows where another one ends. */
 double ws_vector_us(const ws_direct_terms *t, const ws_problem *p, const ws_split *split, int n_sms) {
-  const int64_t n_blocks = p->batch_count * ws_ceil_div(ws_max(p->m, p->n), 32) * split->n_splits;
-  const double n_rounds = (double)ws_ceil_div(n_blocks, 2 * (int64_t)n_sms);
-  const double k_us = p->k % 8 == 0 ? t->vector_k_us : t->vector_single_k_us;
-  return t->vector_launch_us + n_rounds * (double)split->k_per_split * k_us + (double)split->n_splits * t->vector_part_us;
+  enum { BLOCK_LINES = 8, SM_BLOCKS = 4 };
+  const double n_lines = (double)ws_max(p->m, p->n) * (double)p->batch_count, bytes = n_lines * (double)p->k * 2;
+  const int64_t n_blocks = p->batch_count * ws_ceil_div(ws_max(p->m, p->n), BLOCK_LINES) * split->n_splits;
+  return t->vector_launch_us + (split->n_splits > 1 ? t->vector_parts_us : 0) + (double)split->k_per_split * t->vector_k_us +
+         (double)n_blocks / (SM_BLOCKS * n_sms) * t->vector_round_us +
+         bytes * (p->k % 8 == 0 ? t->vector_byte_us : t->vector_odd_byte_us);
 }
 
 bool ws_may_be_direct(const ws_problem *p) { return (double)p->m * (double)p->n * (double)p->batch_count * (double)p->k < 8e9; }

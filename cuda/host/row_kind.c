@@ -100,7 +100,7 @@ int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_dev
 /* Few elements with so long a k that more parts of it are wanted than a cluster has blocks. */
 static bool wants_parts(const ws_call *call, const ws_problem *p, const ws_device *device) {
   /* the model of tiled rows is off by these, where k is split (suite row_times) */
-  const double slower = p->a.type == WSGEMM_C64 ? 1.3 : 1.7;
+  const double slower = p->a.type == WSGEMM_C64 ? 1.3 : 1.4;
   return ws_gpu_split_for(call, p, device, WS_ROW_TILED).n_splits > 1 &&
          slower * tiled_adds_us(call, p, device) < best_us(call, p, device, WS_ROW_DMMA, 0);
 }

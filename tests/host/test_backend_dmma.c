@@ -55,10 +55,13 @@ CHILD_CASE(others) {
   REQUIRE(wsgemm_create(&invariant) == WSGEMM_SUCCESS && wsgemm_set_invariant(invariant, true) == WSGEMM_SUCCESS, "%s",
           wsgemm_last_error());
   const wsgemm_gemm_desc square = ops_desc(WSGEMM_F64, 0, 139, 69, 39), vector = ops_desc(WSGEMM_F64, 2, 120, 1, 176),
-                         in_parts = ops_desc(WSGEMM_F64, 1, 16, 16, 1 << 20), elsewhere = device_desc(WSGEMM_F64, 139, 69, 39, 1);
+                         in_parts = ops_desc(WSGEMM_F64, 1, 16, 16, 1 << 20),
+                         square_in_parts = ops_desc(WSGEMM_F64, 0, 64, 64, 1 << 16),
+                         elsewhere = device_desc(WSGEMM_F64, 139, 69, 39, 1);
   CHECK(is_of(launch_of(NULL, &square), "dmma"), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(NULL, &vector), "vec"), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(NULL, &in_parts), "mma") && fake.launch[0].args.split.n_splits > 8, "%s", fake.launch[0].kernel);
+  CHECK(is_of(launch_of(NULL, &square_in_parts), "mma") && fake.launch[0].args.split.n_splits > 16, "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(invariant, &square), "mma"), "in invariant mode %s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(NULL, &elsewhere), "mma"), "cc 100: %s", fake.launch[0].kernel);
   wsgemm_destroy(invariant);
