@@ -613,7 +613,7 @@ TABLES = {
     "gpu_half_calls": gpu_calls_table,
     "gpu_half_best": gpu_gemm_table,
     "gpu_modes": gpu_modes_table,
-    "gpu_half_epilogue": gpu_epilogue_table,
+    "gpu_epilogue": gpu_epilogue_table,
     "gpu_half_sharing": gpu_strategies_table,
     "gpu_strategies": gpu_strategies_table,
     "gpu_sharing_rows": gpu_sharing_rows_table,
@@ -643,7 +643,7 @@ TABLES = {
 
 # Suites whose records a table takes in besides its own, where they have been measured.
 TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",), "gpu_choices": ("gpu_half_choices",),
-            "gpu_random": ("gpu_half_random",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
+            "gpu_random": ("gpu_half_random",), "gpu_epilogue": ("gpu_half_epilogue",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
 
 # Tables that are not called after their (first) suite.
 SUITES = {**{f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}, "gpu_modes": "gpu_invariant"}

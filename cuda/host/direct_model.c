@@ -77,14 +77,12 @@ double ws_wgmma_copies_us(const ws_direct_terms *t, const ws_problem *p) {
          (p->m % 8 ? t->copy_single_c_us * (double)p->m * (double)p->n * batch : 0);
 }
 
-/* A block takes 32 lines of the matrix; two of them are on an SM. */
 /* Rounds count in parts: a block follows where another one ends. */
 double ws_vector_us(const ws_direct_terms *t, const ws_problem *p, const ws_split *split, int n_sms) {
-  enum { BLOCK_LINES = 8, SM_BLOCKS = 4 };
-  const double n_lines = (double)ws_max(p->m, p->n) * (double)p->batch_count, bytes = n_lines * (double)p->k * 2;
-  const int64_t n_blocks = p->batch_count * ws_ceil_div(ws_max(p->m, p->n), BLOCK_LINES) * split->n_splits;
+  const ws_vector_items items = ws_vector_items_of(p, n_sms);
+  const double bytes = (double)ws_max(p->m, p->n) * (double)p->k * (double)p->batch_count * ws_types[p->a.type].bytes;
   return t->vector_launch_us + (split->n_splits > 1 ? t->vector_parts_us : 0) + (double)split->k_per_split * t->vector_k_us +
-         (double)n_blocks / (SM_BLOCKS * n_sms) * t->vector_round_us +
+         items.n * (double)split->n_splits / items.places * t->vector_round_us +
          bytes * (p->k % 8 == 0 ? t->vector_byte_us : t->vector_odd_byte_us);
 }
 

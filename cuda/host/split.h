@@ -63,16 +63,25 @@ static inline int64_t ws_splits_for_rounds(const ws_problem *p, double rounds) {
   return best;
 }
 
-/* So many items keep an SM busy as bring enough bytes on their way (gemm_vector.cuh): with k contiguous of 8 warps; else of 16, with
- * registers for twice as many loads where numbers are floats, and places for no more blocks. */
+/* The items of a matrix-vector product, and how many of them the SMs have at once: as many keep an SM busy as bring enough bytes on their
+ * way (gemm_vector.cuh). With k contiguous an item has 8 warps; else 16, with registers for twice as many loads where numbers are floats,
+ * and places for no more blocks. */
+typedef struct ws_vector_items {
+  double n, places;
+} ws_vector_items;
+static inline ws_vector_items ws_vector_items_of(const ws_problem *p, int n_sms) {
+  const bool is_along_k = ws_vector_along_k(p), is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
+  const int n_x = is_along_k ? 8 : p->a.type == WSGEMM_F32 ? 32 : 16;
+  const double per_sm = is_along_k ? 4 : is_double ? 2 : 1;
+  const ws_vector_items items = {(double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), n_x), per_sm * n_sms};
+  return items;
+}
+
 static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
   const bool is_along_k = ws_vector_along_k(p);
-  const int n_x = is_along_k ? 8 : p->a.type == WSGEMM_F32 ? 32 : 16;
-  const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
-  const double per_sm = is_along_k ? 4 : is_double ? 2 : 1, most = is_along_k ? 1 : 0.6 * per_sm;
-  const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), n_x), places = per_sm * n_sms;
-  if (n_items <= most * n_sms) return ws_split_into(p, (int64_t)(places / n_items));
-  return ws_split_into(p, is_along_k ? 1 : ws_splits_for_rounds(p, n_items / places));
+  const ws_vector_items items = ws_vector_items_of(p, n_sms);
+  if (items.n <= (is_along_k ? n_sms : 0.6 * items.places)) return ws_split_into(p, (int64_t)(items.places / items.n));
+  return ws_split_into(p, is_along_k ? 1 : ws_splits_for_rounds(p, items.n / items.places));
 }
 
 /* The time of a number of tiles, less than the device takes at once, in parts of the time for which
