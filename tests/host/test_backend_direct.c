@@ -81,12 +81,14 @@ CHILD_CASE(others) {
   wsgemm_handle *h = handle_in(false), *invariant = handle_in(true);
   const wsgemm_gemm_desc small = ops_desc(WSGEMM_F16, 0, 39, 69, 39), large = ops_desc(WSGEMM_F16, 0, 1400, 1400, 1400),
                          vector = ops_desc(WSGEMM_F16, 2, 12, 1, 10177), short_vector = ops_desc(WSGEMM_F16, 2, 120, 1, 799),
-                         quick_vector = ops_desc(WSGEMM_F16, 2, 1970, 1, 403);
+                         quick_vector = ops_desc(WSGEMM_F16, 2, 1970, 1, 403),
+                         many_lines = ops_desc(WSGEMM_F16, 2, 13979, 1, 221);
   CHECK(is_direct(launch_of(h, &small)), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(h, &large), "wgmma"), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(h, &vector), "vec"), "%s", fake.launch[0].kernel);
   CHECK(is_direct(launch_of(h, &short_vector)), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(h, &quick_vector), "vec"), "%s: no parts of k to add up", fake.launch[0].kernel);
+  CHECK(is_direct(launch_of(h, &many_lines)), "%s: rounds of blocks", fake.launch[0].kernel);
   REQUIRE(watched_gemm(invariant, &small) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches", fake.n_launches);
   CHECK(is_of(&fake.launch[1], "wgmma"), "in invariant mode %s", fake.launch[1].kernel);
   REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());

@@ -1,5 +1,6 @@
-/* test_split.c - cuda/host/split.h alone: the parts cover k once, their sums fit the workspace, and
- * what is cut is what should be. */
+/* test_split.c - cuda/host/split.h: the parts cover k once, their sums fit the workspace, and what is
+ * cut is what should be; and the time of a vector in such parts (direct_model.h). */
+#include "cuda/host/direct_model.h"
 #include "cuda/host/split.h"
 #include "support/check.h"
 
@@ -104,6 +105,44 @@ static void rounds_of_vectors(void) {
   CHECK(ws_splits_for_rounds(&small, 134 / 132.0) == 1, "17 MB");
 }
 
-static const struct check_case cases[] = {
-    {"drawn", drawn}, {"known", known}, {"by_multiply_adds", by_multiply_adds}, {"rounds_of_vectors", rounds_of_vectors}};
+/* Parts of a matrix times a vector, which decide its bits: k of 20000 on 132 SMs. With k contiguous 300 lines are 38 items of 8, of which
+ * 528 find a place at once: 13 parts; else items of 32 F32 lines, or of 16, of which 132 find a place, of doubles 264. */
+static void parts_of_vectors(void) {
+  static const struct {
+    wsgemm_type type;
+    bool is_along_k;
+    int64_t n_lines, n_parts;
+  } known[] = {{WSGEMM_F32, true, 300, 13},  {WSGEMM_F32, true, 1056, 4},  {WSGEMM_F32, true, 1057, 1},
+               {WSGEMM_F16, true, 300, 13},  {WSGEMM_C64, true, 300, 13},  {WSGEMM_F32, false, 300, 13},
+               {WSGEMM_F32, false, 2528, 1}, {WSGEMM_F32, false, 2560, 8}, {WSGEMM_F64, false, 300, 13},
+               {WSGEMM_F64, false, 2528, 1}, {WSGEMM_F64, false, 2544, 8}, {WSGEMM_C32, false, 300, 6},
+               {WSGEMM_C32, false, 1264, 1}, {WSGEMM_C32, false, 1280, 8}, {WSGEMM_C64, false, 300, 13}};
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    ws_problem p = problem((int)known[i].type, known[i].n_lines, 1, 20000, 1);
+    p.a.trans = known[i].is_along_k;
+    const ws_split split = ws_split_for(&p, 132, false);
+    CHECK(split.n_splits == known[i].n_parts, "type %d, %lld lines, along k %d: %lld parts", (int)known[i].type,
+          (long long)known[i].n_lines, known[i].is_along_k, (long long)split.n_splits);
+  }
+}
+
+static double vector_us(int64_t k) {
+  ws_problem p = problem(WSGEMM_F16, 4200, 1, k, 1);
+  p.a.trans = true;
+  const ws_split split = ws_split_for(&p, 132, false);
+  return ws_vector_us(&ws_direct_terms_h200, &p, &split, 132);
+}
+
+/* Lines that are no whole 16 bytes long take longer, though they are shorter. */
+static void times_of_vectors(void) {
+  for (int64_t k = 1000; k < 30000; k += 1000)
+    CHECK(vector_us(k - 1) > vector_us(k), "k = %lld: %g and %g us", (long long)k, vector_us(k - 1), vector_us(k));
+}
+
+static const struct check_case cases[] = {{"drawn", drawn},
+                                          {"known", known},
+                                          {"by_multiply_adds", by_multiply_adds},
+                                          {"rounds_of_vectors", rounds_of_vectors},
+                                          {"parts_of_vectors", parts_of_vectors},
+                                          {"times_of_vectors", times_of_vectors}};
 CHECK_MAIN("split", cases)
