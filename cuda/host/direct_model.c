@@ -77,7 +77,7 @@ double ws_wgmma_copies_us(const ws_direct_terms *t, const ws_problem *p) {
          (p->m % 8 ? t->copy_single_c_us * (double)p->m * (double)p->n * batch : 0);
 }
 
-/* Rounds count in parts: a block follows where another one ends. */
+/* Waves are fractional: a block starts as soon as another one ends. */
 double ws_vector_us(const ws_direct_terms *t, const ws_problem *p, const ws_split *split, int n_sms) {
   const ws_vector_items items = ws_vector_items_of(p, n_sms);
   const double bytes = (double)ws_max(p->m, p->n) * (double)p->k * (double)p->batch_count * ws_types[p->a.type].bytes;

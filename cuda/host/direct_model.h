@@ -19,8 +19,8 @@ typedef struct ws_direct_terms {
   /* Of operands that TMA does not take, for a wgmma row: the launch, an element of a line, a byte
    * that is read or written; and an element of C that is not stored by TMA. */
   double copy_launch_us, copy_element_us, copy_byte_us, copy_single_c_us;
-  /* Rows for vectors: the launch; the meeting of all blocks where k is in parts; a k of a part; a round of blocks; a byte of the
-   * matrix, and one of lines that are no whole 16 bytes long. */
+  /* Rows for vectors: the launch; the grid barrier, where k is split; one k of a part; a wave of blocks; a byte of the matrix, and a
+   * byte of it where its columns or rows along k are not multiples of 16 bytes. */
   double vector_launch_us, vector_parts_us, vector_k_us, vector_round_us, vector_byte_us, vector_odd_byte_us;
 } ws_direct_terms;
 extern const ws_direct_terms ws_direct_terms_h200;

@@ -63,9 +63,9 @@ static inline int64_t ws_splits_for_rounds(const ws_problem *p, double rounds) {
   return best;
 }
 
-/* The items of a matrix-vector product, and how many of them the SMs have at once: as many keep an SM busy as bring enough bytes on their
- * way (gemm_vector.cuh). With k contiguous an item has 8 warps; else 16, with registers for twice as many loads where numbers are floats,
- * and places for no more blocks. */
+/* The work items of a matrix-vector product, and how many of them all SMs run at once: enough to keep sufficient loads in flight
+ * (gemm_vector.cuh). With k contiguous a block has 8 warps; else 16, and F32 has the registers for twice as many loads, and so no room
+ * for more blocks. */
 typedef struct ws_vector_items {
   double n, places;
 } ws_vector_items;
