@@ -1,8 +1,10 @@
 /* test_backend_plan.c - that a call on device memory is planned once: how often it goes through the
- * table of rows, however many chunks of C it takes. The linker puts a counter before
+ * table of rows, however many chunks of C it takes; and what rows and models say that no launch shows. The linker puts a counter before
  * ws_cuda_row_count (--wrap), which every search through the rows asks before each row and at its
  * end. */
+#include "cuda/host/direct_model.h"
 #include "cuda/host/plan.h"
+#include "cuda/host/split.h"
 #include "cuda/rows/parts.h"
 #include "fake_slices.h"
 
@@ -179,6 +181,19 @@ static void entries(void) {
   }
 }
 
-static const struct check_case cases[] = {
-    {"entries", entries}, {"orders", orders}, {"sliced", sliced}, {"others", others}, {"remembered", remembered}};
+static double vector_us(int64_t k) {
+  const ws_problem p = {.a = {.type = WSGEMM_F16, .trans = true}, .m = 4200, .n = 1, .k = k, .batch_count = 1};
+  const ws_split split = ws_split_for(&p, 132, false);
+  return ws_vector_us(&ws_direct_terms_h200, &p, &split, 132);
+}
+
+/* Lines that are no whole 16 bytes long take longer, though they are shorter. */
+static void times_of_vectors(void) {
+  for (int64_t k = 1000; k < 30000; k += 1000)
+    CHECK(vector_us(k - 1) > vector_us(k), "k = %lld: %g and %g us", (long long)k, vector_us(k - 1), vector_us(k));
+}
+
+static const struct check_case cases[] = {{"entries", entries},       {"orders", orders},
+                                          {"sliced", sliced},         {"others", others},
+                                          {"remembered", remembered}, {"times_of_vectors", times_of_vectors}};
 CHECK_MAIN("backend_plan", cases)

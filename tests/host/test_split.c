@@ -1,6 +1,5 @@
-/* test_split.c - cuda/host/split.h: the parts cover k once, their sums fit the workspace, and what is
- * cut is what should be; and the time of a vector in such parts (direct_model.h). */
-#include "cuda/host/direct_model.h"
+/* test_split.c - cuda/host/split.h alone: the parts cover k once, their sums fit the workspace, and
+ * what is cut is what should be. */
 #include "cuda/host/split.h"
 #include "support/check.h"
 
@@ -126,23 +125,9 @@ static void parts_of_vectors(void) {
   }
 }
 
-static double vector_us(int64_t k) {
-  ws_problem p = problem(WSGEMM_F16, 4200, 1, k, 1);
-  p.a.trans = true;
-  const ws_split split = ws_split_for(&p, 132, false);
-  return ws_vector_us(&ws_direct_terms_h200, &p, &split, 132);
-}
-
-/* Lines that are no whole 16 bytes long take longer, though they are shorter. */
-static void times_of_vectors(void) {
-  for (int64_t k = 1000; k < 30000; k += 1000)
-    CHECK(vector_us(k - 1) > vector_us(k), "k = %lld: %g and %g us", (long long)k, vector_us(k - 1), vector_us(k));
-}
-
 static const struct check_case cases[] = {{"drawn", drawn},
                                           {"known", known},
                                           {"by_multiply_adds", by_multiply_adds},
                                           {"rounds_of_vectors", rounds_of_vectors},
-                                          {"parts_of_vectors", parts_of_vectors},
-                                          {"times_of_vectors", times_of_vectors}};
+                                          {"parts_of_vectors", parts_of_vectors}};
 CHECK_MAIN("split", cases)
