@@ -179,6 +179,25 @@ static bool writes_or_reads_triangle(const ws_problem *p) {
   return p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
 }
 
+/* Threads share the columns of C, not its rows: each packs all of A, and reads most of the B that it has packed itself, as
+ * workers begin with the same columns in both. What another one has packed comes from its caches, which are far where the two
+ * have no L3 in common (Zen 4, two threads, FP64: TT 88 x 649 x 204 84 GF/s to 98, 96 x 418 x 795 87 to 98; at such times
+ * 40 to 81, 48 to 64). */
+static bool shares_columns(const ws_problem *p, int64_t n_rows) { return n_rows == 1 && ws_is_plain(p) && p->n >= p->m; }
+
+/* Columns of a tile of the packed path: fewer than most where the largest share of a thread gets smaller by them (TN 30 x 143 x
+ * 1532 74 GF/s to 93). */
+static int64_t packed_strip(const ws_problem *p, const ws_plan *plan) {
+  const int64_t nr = plan->row->nr;
+  int64_t best = PANELS_PER_TILE * nr, least_share = INT64_MAX;
+  if (plan->n_threads == 1) return best;
+  for (int64_t width = best; width > 0; width -= nr) {
+    const int64_t share = ws_ceil_div(ws_ceil_div(p->n, width), plan->n_threads) * width;
+    if (share + share / 32 < least_share) best = width, least_share = share;
+  }
+  return best;
+}
+
 static void plan_packed(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   const ws_tuning *tuning = &plan->tuned.tuning;
@@ -193,12 +212,12 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   const int64_t tenths = p->n <= WS_FEW_COLUMNS ? 1 : 4;
   const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * tenths / 10 / row_bytes / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
-  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
+  plan->bn = packed_strip(p, plan);
   /* Few rows: all of A's k block stays in L2, while a strip of B, read once, is in L1 (Sapphire Rapids, FP64:
    * 64 x 2048 x 2048 with A transposed 62 GF/s to 86, 128 x 2048 x 1000 65 to 92, 512 rows still 2 to 6 %). */
   plan->b_in_place = n_rows == 1 && !p->b.trans && ws_is_plain(p);
-  const bool has_columns = plan->b_in_place && p->n >= plan->n_threads * ITEMS_PER_THREAD * plan->bn;
-  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !has_columns) n_rows = round_up(n_rows, plan->n_threads);
+  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !shares_columns(p, n_rows))
+    n_rows = round_up(n_rows, plan->n_threads);
   plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm);
   /* An eighth of the near L3 holds the packed B: L3 is shared with other cores and guests, and C and A

@@ -11,18 +11,18 @@
 enum { FEW = 24, FEW_BY_ROWS = 64 };
 /* Bytes of C that do not stay in L2. Of any size, as bits depend on it. */
 enum { FAR_C = 512 * 1024 };
-/* Lines that the long operand meets at once. */
-enum { FEW_PASSING = 6 };
+/* Bytes of an operand that comes from memory: of any size, as FAR_C. */
+enum { FROM_MEMORY = 8 * 1024 * 1024 };
 /* Of k, for sums along it. */
-enum { LEAST_K = 32 };
+enum { LEAST_K = 16 };
 
-/* Costs of the ways are in multiply-adds of vectors (measured, Zen 5). */
+/* Costs of the ways are in multiply-adds of vectors (measured, Zen 5 and Zen 4). */
 enum {
   END_OF_SUM = 4,        /* an element's sum along k */
-  COPY = 8,              /* a vector that is transposed for sums */
+  COPY = 5,              /* a vector that is transposed for sums */
   COPY_OF_FEW = 3,       /* the same of lines that are FEW_BYTES wide together, or less */
-  PACK = 11,             /* a vector that is transposed for tiles, as one of a whole square */
-  END_OF_STEP = 3,       /* a step along k of a tile of one vector, where B's columns lie along k */
+  PACK = 8,              /* a vector that is transposed for tiles, as one of a whole square */
+  SHORTEST_STEP = 8,     /* a step along k of a tile: one multiply-add of a sum waits for the other */
   END_OF_TILE = 8,       /* a vector of C in a tile, beside one written by rows; sums were fitted without it */
   END_BY_ROWS = 4,       /* a vector of C in a tile that is written by rows, beside what each column of C costs */
   END_BY_COPY = 20,      /* the same through a copy, columns and all */
@@ -36,8 +36,8 @@ static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr) {
   const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real; /* so many times the multiply-adds, beside the same ends */
   const int64_t end = p->b.trans && (n_real == 1 || has_by_rows(ukr)) ? END_OF_TILE / n_real : 0;
   const int64_t pack = p->a.trans ? PACK * vl * ws_vectors_of(p->k, vl) / n_real : 0;
-  const int64_t end_of_step = p->b.trans || p->m > vl ? 0 : ws_ceil_div(p->n, ukr->nr) * END_OF_STEP / n_real;
-  const int64_t cost = ws_vectors_of(p->m, vl) * ((p->k + end) * p->n + pack) + end_of_step * p->k;
+  const int64_t n_vectors = ws_vectors_of(p->m, vl), waits = ws_max(0, SHORTEST_STEP / n_real - n_vectors * p->n);
+  const int64_t cost = n_vectors * ((p->k + end) * p->n + pack) + waits * p->k;
   /* pieces of B's rows come one by one; beside an A in place, they do no harm */
   return p->a.trans && p->b.trans && ws_is_far((double)p->n, p) ? cost + cost / 4 : cost;
 }
@@ -49,31 +49,33 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
   const bool few_rows = !p->b.trans && p->m <= FEW && (p->m <= p->n || !p->a.trans),
              few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
   if (!few_rows && !few_columns) return INT64_MAX;
-  const int64_t k_vectors = ws_vectors_of(p->k, vl), n_few = ws_min(p->m, p->n);
-  if (!few_columns && ws_is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
+  const int64_t k_vectors = ws_vectors_of(p->k, vl);
   const int64_t sums = p->m * p->n * (k_vectors + END_OF_SUM);
   const int64_t n_copied = p->a.trans ? p->n : p->m,
                 copy = n_copied * ws_types[p->a.type].bytes <= FEW_BYTES ? COPY_OF_FEW : COPY;
   const int64_t cost = sums + (ws_dots_have_copies(p) ? ws_vectors_of(n_copied, vl) * k_vectors * vl * copy : 0);
-  /* a long operand of doubles from far away meets so many lines in several passes: from memory, lines at a time (FP64 TT
-   * 1927 x 13 x 1403 57 GF/s to 84, 700 x 12 x 3500 60 to 68; floats lose by it) */
-  if (few_columns && n_few > FEW_PASSING && p->a.type == WSGEMM_F64 && ws_is_far((double)p->m, p)) return cost + cost * 3 / 10;
-  return !p->a.trans && p->m > vl ? cost + cost / 8 : cost; /* tiles are half full at least: and threads share their A */
+  /* tiles read fewer of its lines at a time */
+  const double long_bytes = (double)ws_max(p->m, p->n) * (double)p->k * ws_types[p->a.type].bytes;
+  return long_bytes > FROM_MEMORY ? cost + cost / 4 : cost;
 }
 
-/* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
- * fuller. */
+/* As the transpose, C written by rows: where B lies along its rows it is not copied, and its vectors may be fuller; of few
+ * columns, which fill vectors, a long A that lies along k passes by once, and they are copied. */
 static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_ukr_set *ukr) {
-  const int64_t vl = ukr->vl, n_vectors = ws_vectors_of(p->n, vl) * p->m;
-  if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
+  const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real;
+  if (call->settings.invariant && n_real == 2) return INT64_MAX;
+  if (!p->b.trans && !(p->a.trans && p->n <= FEW && has_by_rows(ukr))) return INT64_MAX;
   const int64_t c_bytes = p->m * p->n * ws_types[p->a.type].bytes;
-  if (p->m > FEW_BY_ROWS && c_bytes > FAR_C) return INT64_MAX; /* then in long runs */
-  const bool is_one_panel = p->n <= 2 * vl;                    /* the long operand passes by once, from wherever */
-  if (p->m > FEW_BY_ROWS && (!p->a.trans || (!is_one_panel && (ws_is_far((double)p->m, p) || ws_is_far((double)p->n, p)))))
+  const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
+  if (p->b.trans && p->m > FEW_BY_ROWS &&
+      (c_bytes > FAR_C /* then in long runs */ || !p->a.trans ||
+       (!is_one_panel && (ws_is_far((double)p->m, p) || ws_is_far((double)p->n, p)))))
     return INT64_MAX;
-  if (!has_by_rows(ukr)) return n_vectors * (p->k + (p->m <= 4 ? END_OF_FEW_BY_COPY : END_BY_COPY));
+  const int64_t n_vectors = ws_vectors_of(p->n, vl);
+  if (!has_by_rows(ukr)) return n_vectors * p->m * (p->k + (p->m <= 4 ? END_OF_FEW_BY_COPY : END_BY_COPY));
   const int64_t n_together = ws_types[p->a.type].bytes == 4 ? 8 : 4; /* rows of a column that are written at once */
-  return n_vectors * (p->k + END_BY_ROWS) + p->n * ws_vectors_of(p->m, n_together) * n_together / 2;
+  const int64_t pack = p->b.trans ? 0 : PACK * vl * ws_vectors_of(p->k, vl) / n_real;
+  return n_vectors * (p->m * (p->k + END_BY_ROWS) + pack) + p->n * ws_vectors_of(p->m, n_together) * n_together / 2;
 }
 
 ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {

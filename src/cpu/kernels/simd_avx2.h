@@ -44,6 +44,7 @@ static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
   (void)m;
   return _mm256_fmadd_ps(a, b, c);
 }
+static inline ws_vs ws_fma_times_m_s(ws_vs a, const float *b, ws_vs c, ws_ms m) { return ws_fma_m_s(a, ws_set1_s(*b), c, m); }
 static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
   (void)m;
   return _mm256_fmaddsub_ps(a, b, c);
@@ -91,6 +92,7 @@ static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
   (void)m;
   return _mm256_fmadd_pd(a, b, c);
 }
+static inline ws_vd ws_fma_times_m_d(ws_vd a, const double *b, ws_vd c, ws_md m) { return ws_fma_m_d(a, ws_set1_d(*b), c, m); }
 static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
   (void)m;
   return _mm256_fmaddsub_pd(a, b, c);

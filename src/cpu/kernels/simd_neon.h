@@ -53,6 +53,7 @@ static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
   (void)m;
   return vfmaq_f32(c, a, b);
 }
+static inline ws_vs ws_fma_times_m_s(ws_vs a, const float *b, ws_vs c, ws_ms m) { return ws_fma_m_s(a, ws_set1_s(*b), c, m); }
 static inline ws_vs ws_sign_s(void) { return (ws_vs){-0.0f, -0.0f, -0.0f, -0.0f}; }
 static inline ws_vs ws_sign_im_s(void) { return (ws_vs){0.0f, -0.0f, 0.0f, -0.0f}; }
 static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) { return (ws_vs)((ws_is)a ^ (ws_is)b); }
@@ -100,6 +101,7 @@ static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
   (void)m;
   return vfmaq_f64(c, a, b);
 }
+static inline ws_vd ws_fma_times_m_d(ws_vd a, const double *b, ws_vd c, ws_md m) { return ws_fma_m_d(a, ws_set1_d(*b), c, m); }
 static inline ws_vd ws_sign_d(void) { return (ws_vd){-0.0, -0.0}; }
 static inline ws_vd ws_sign_im_d(void) { return (ws_vd){0.0, -0.0}; }
 static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) { return (ws_vd)((ws_id)a ^ (ws_id)b); }

@@ -50,8 +50,13 @@ WS_INLINE void WS_NAME(step)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const R *a, const W
 #pragma GCC unroll 12
   for (int j = 0; j < nrr; j++) {
     const int column = j / WS_UNIT;
-    const WS_V bv = WS_OP(set1)(
-        !(form & WS_B_COLS) ? b->at[0][j] : b->at[column / WS_NAME(SHARING)][column % WS_NAME(SHARING) * b_ld + j % WS_UNIT]);
+    const R *number =
+        !(form & WS_B_COLS) ? &b->at[0][j] : &b->at[column / WS_NAME(SHARING)][column % WS_NAME(SHARING) * b_ld + j % WS_UNIT];
+    if (masked && mv == 1) {
+      acc[0][j] = WS_OP(fma_times_m)(av[0], number, acc[0][j], mask);
+      continue;
+    }
+    const WS_V bv = WS_OP(set1)(*number);
 #pragma GCC unroll 4
     for (int i = 0; i < mv; i++)
       acc[i][j] = masked && i == mv - 1 ? WS_OP(fma_m)(av[i], bv, acc[i][j], mask) : WS_OP(fma)(av[i], bv, acc[i][j]);
