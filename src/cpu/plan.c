@@ -30,6 +30,8 @@ enum { LEAST_K_OF_ASKING = 96 };
 enum { SHORT_K = 16 };
 /* Columns of a queue tile, in panels of nr. */
 enum { PANELS_PER_TILE = 4 };
+/* Of C, for each thread but one, so that packing the operand that all lines of a share need takes little beside them. */
+enum { LEAST_LINES_OF_SHARE = 192 };
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
@@ -182,8 +184,10 @@ static bool writes_or_reads_triangle(const ws_problem *p) {
 /* Threads share the columns of C, not its rows: each packs all of A, and reads most of the B that it has packed itself, as
  * workers begin with the same columns in both. What another one has packed comes from its caches, which are far where the two
  * have no L3 in common (Zen 4, two threads, FP64: TT 88 x 649 x 204 84 GF/s to 98, 96 x 418 x 795 87 to 98; at such times
- * 40 to 81, 48 to 64). */
-static bool shares_columns(const ws_problem *p, int64_t n_rows) { return n_rows == 1 && ws_is_plain(p) && p->n >= p->m; }
+ * 40 to 81, 48 to 64; larger ones 1.01, at such times 1.17). */
+static bool shares_columns(const ws_problem *p, int64_t n_rows, int n_threads) {
+  return ws_is_plain(p) && p->n >= p->m && (n_rows == 1 || p->n >= LEAST_LINES_OF_SHARE * (n_threads - 1));
+}
 
 /* Columns of a tile of the packed path: fewer than most where the largest share of a thread gets smaller by them (TN 30 x 143 x
  * 1532 74 GF/s to 93). */
@@ -216,18 +220,22 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   /* Few rows: all of A's k block stays in L2, while a strip of B, read once, is in L1 (Sapphire Rapids, FP64:
    * 64 x 2048 x 2048 with A transposed 62 GF/s to 86, 128 x 2048 x 1000 65 to 92, 512 rows still 2 to 6 %). */
   plan->b_in_place = n_rows == 1 && !p->b.trans && ws_is_plain(p);
-  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !shares_columns(p, n_rows))
-    n_rows = round_up(n_rows, plan->n_threads);
+  plan->by_columns = plan->n_threads > 1 && shares_columns(p, n_rows, plan->n_threads);
+  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !plan->by_columns) n_rows = round_up(n_rows, plan->n_threads);
   plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm);
+  const int64_t l3_cols = machine->near_l3_bytes / 8 / row_bytes;
+  /* Rows shared: B is soon packed beside what each thread does with it, and then has not to come from another one's caches, nor to be
+   * taken back from them (Zen 4, two threads, FP64, m > n: 1.00 on a good day, 1.08 where the two have no L3 in common). */
+  plan->b_of_each = plan->n_threads > 1 && !plan->b_in_place && ws_is_plain(p) && p->m > p->n &&
+                    p->m >= LEAST_LINES_OF_SHARE * (plan->n_threads - 1) && p->n * plan->n_threads <= l3_cols;
   /* An eighth of the near L3 holds the packed B: L3 is shared with other cores and guests, and C and A
    * stream through it. */
-  const int64_t most_cols =
-      plan->b_in_place ? p->n : ws_max(plan->bn, machine->near_l3_bytes / 8 / row_bytes / plan->bn * plan->bn);
+  const int64_t most_cols = plan->b_in_place ? p->n : ws_max(plan->bn, l3_cols / plan->bn * plan->bn);
   plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
   /* A step has half of a triangle's items, about. */
   plan->coarse = coarse_for(call, plan, writes_or_reads_triangle(p) ? 2 * ITEMS_PER_THREAD : ITEMS_PER_THREAD, n_rows,
-                            ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
+                            ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), plan->by_columns ? 1 : WS_COARSE_MAX);
 }
 
 /* Every item converts its own operands, so its sums should be about square; they and the block of A
@@ -358,7 +366,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->b_in_place = plan->b_of_each = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->n_products = 1;
@@ -432,7 +440,7 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
   plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place =
-      false;
+      plan->b_of_each = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

@@ -8,7 +8,7 @@ typedef enum ws_path {
   WS_PATH_DIRECT, /* B as it is, A as it is or one panel at a time packed on the stack */
   WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
   WS_PATH_DOTS,   /* few rows or columns, the longer operand along k: sums along k in vectors */
-  WS_PATH_PACKED, /* B packed once for all workers, or read in place; A by the worker of its rows */
+  WS_PATH_PACKED, /* B packed once for all workers, or by each, or read in place; A by the worker of its rows */
   /* half precision: FP32 copies of A, B and C, a block at a time, by the worker of it */
   WS_PATH_HALF
 } ws_path;
@@ -20,7 +20,7 @@ typedef struct ws_plan {
   const ws_cpu_row *row;
   ws_path path;
   bool pack_a; /* DIRECT: pack panels of A */
-  /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
+  /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs; PACKED: workers begin with columns of their own */
   bool by_columns;
   bool asks_for_a;    /* DIRECT: A comes from far away, columns apart */
   bool asks_for_c;    /* direct: each tile of C is asked for while the one before is computed */
@@ -31,6 +31,7 @@ typedef struct ws_plan {
   int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
   int64_t nc;         /* PACKED: columns of B packed at a time */
   bool b_in_place;    /* PACKED: B is read where it is */
+  bool b_of_each;     /* PACKED: each worker packs all of B for himself */
   int coarse, n_threads;
   int thread_limit; /* of the call; 0: not asked for yet */
   wsgemm_policy policy;

@@ -111,6 +111,9 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 3);
     plan.nc = plan.bn * drawn(1, 3);
+    plan.b_in_place = !p->b.trans && drawn(0, 2) == 0; /* of any number of rows: then it is read again */
+    plan.b_of_each = !plan.b_in_place && drawn(0, 1);
+    plan.by_columns = drawn(0, 1);
   }
   return plan;
 }
@@ -125,12 +128,13 @@ static ws_plan plain_beside(const ws_plan *plan, const ws_problem *p) {
   return plain;
 }
 
-static const char *plan_words(const ws_plan *plan, char text[160]) {
-  snprintf(text, 160,
-           "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d asks=%d%d",
-           plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
-           (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
-           plan->asks_for_a, plan->asks_for_c);
+static const char *plan_words(const ws_plan *plan, char text[192]) {
+  snprintf(
+      text, 192,
+      "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d asks=%d%d b=%d%d",
+      plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
+      (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
+      plan->asks_for_a, plan->asks_for_c, plan->b_in_place, plan->b_of_each);
   return text;
 }
 
@@ -148,7 +152,7 @@ static void run_shape(const ws_cpu_row *row, int64_t m, int64_t n, int64_t k, in
   for (int i = 0; i < n_plans; i++) {
     const struct layout_of_case where = layout_drawn(&rng);
     const int64_t kc = drawn(0, 5) == 0 ? row->kc : drawn(1, 12);
-    char words[160];
+    char words[192];
     wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &rng), draw_op(row->type, &rng), m, n, k);
     draw_scalars(&d, true);
     case_store(&whole, &d, &where);
@@ -219,7 +223,7 @@ static void vectors_of(const ws_cpu_row *row) {
       plan.transposed = is_row;
       plan.bm = drawn(1, length + 5);
       plan.bn = 1;
-      char words[160];
+      char words[192];
       ws_cpu_run(&p, &plan);
       case_judge(&stage, &d, JUDGE_EXACT, plan_words(&plan, words));
     }
@@ -261,7 +265,7 @@ static void batches_of(const ws_cpu_row *row) {
       p.c.data = single + (size_t)(product * d.stride_c) * type_bytes(row->type);
       ws_cpu_run(&p, &plain);
     }
-    char text[DESCRIPTION_BYTES], words[160];
+    char text[DESCRIPTION_BYTES], words[192];
     CHECK(memcmp(c, single, (size_t)room * type_bytes(row->type)) == 0, "%s: %s: a batch of %lld differs from single products",
           gemm_describe(&d, text), plan_words(&plan, words), (long long)count);
     values_free(&values);
@@ -295,7 +299,7 @@ static void unplanned(void) {
       ws_plan plan;
       ws_plan_make(&call, &p, &plan);
       ws_cpu_run(&p, &plan);
-      char text[DESCRIPTION_BYTES], words[160];
+      char text[DESCRIPTION_BYTES], words[192];
       CHECK(digest == matrix_digest(&stage.stored[2]), "%s: %s: other bits than without the plan", gemm_describe(&d, text),
             plan_words(&plan, words));
       stage_free(&stage);
