@@ -1,7 +1,7 @@
 /* test_backend_plan.c - that a call on device memory is planned once: how often it goes through the
- * table of rows, however many chunks of C it takes; and what rows and models say that no launch shows. The linker puts a counter before
- * ws_cuda_row_count (--wrap), which every search through the rows asks before each row and at its
- * end. */
+ * table of rows, however many chunks of C it takes; and what rows and models say that no launch
+ * shows. The linker puts a counter before ws_cuda_row_count (--wrap), which every search through
+ * the rows asks before each row and at its end. */
 #include "cuda/host/direct_model.h"
 #include "cuda/host/plan.h"
 #include "cuda/host/split.h"

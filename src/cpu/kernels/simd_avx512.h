@@ -22,8 +22,8 @@
  * others */
 #define WS_MERGING(op, r, m, x, y) __asm__(op " %2, %1, %0%{%3%}" : "+v"(r) : "v"(x), "v"(y), "Yk"(m))
 
-/* The same with one number for y, in memory: it takes no register, and no instruction beside the fused one (Zen 4: a number loaded into
- * all lanes takes a third of the time of a fused multiply-add of its own). */
+/* The same with one number for y, in memory: it takes no register, and no instruction of its own (Zen 4: 12 numbers loaded into all
+ * lanes and 12 multiply-adds take a third longer). */
 #define WS_MERGING_TIMES(op, r, m, x, number, lanes) \
   __asm__(op " %2%{" lanes "%}, %1, %0%{%3%}" : "+v"(r) : "v"(x), "m"(number), "Yk"(m))
 
