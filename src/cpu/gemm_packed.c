@@ -18,8 +18,8 @@
  *
  * What one worker has packed and another one reads goes from cache to cache, and back when it is packed
  * again: hundreds of ns a line where the two have no L3 in common. So workers begin with columns of their
- * own in both (plan->by_columns); or, where they share rows, each packs all of B for himself
- * (plan->b_of_each), and steps only multiply.
+ * own in both (plan->by_columns); or, where they share rows, each packs all of B for himself as he
+ * comes to it (plan->b_of_each).
  *
  * With a region of C or a triangular operand (cpu/structured.h) a row of tiles has only those items
  * in which there is something to do, and the blocks are taken in the order that lets trmm work in
@@ -41,8 +41,8 @@ typedef struct packed_run {
   int bytes;
   int n_products; /* 2: p and p->second, whose blocks lie behind those of p */
   int64_t n_row_tiles, n_jc, n_pc;
-  char *b_packed[2];               /* blocks of B, by turns; one worker alone needs one; or the first worker's */
-  char *a_packed;                  /* one block for each worker */
+  char *b_packed[2]; /* blocks of B, by turns; one worker alone needs one; plan->b_of_each: from [0] on one for each worker */
+  char *a_packed;    /* one block for each worker */
   int64_t a_bytes, b_bytes;        /* of the blocks of one product */
   int64_t a_holds[WS_MAX_WORKERS]; /* which block of A a worker has packed: see a_key; -1: none */
   int64_t b_holds[WS_MAX_WORKERS]; /* plan->b_of_each: of which step he has B; -1: none */
@@ -107,11 +107,11 @@ static int64_t number_items(const packed_run *run, const block *b) {
   return run->first_item[run->n_row_tiles] = n;
 }
 
-/* Each worker's share of the queue, at its beginning, is one of as many groups of strips: row by row of tiles inside. */
+/* Items in as many groups of strips as there are shares of the queue, about one each; row by row of tiles inside. */
 static ws_tile tile_by_columns(const ws_tile_grid *grid, int n_groups, int64_t item_idx) {
-  const int64_t n_strips = ws_ceil_div(grid->n_cols, grid->coarse), most = ws_ceil_div(n_strips, n_groups);
-  const int64_t group = item_idx / (grid->n_rows * most), n = ws_min(most, n_strips - group * most);
-  const int64_t in_group = item_idx - group * grid->n_rows * most, col = (group * most + in_group % n) * grid->coarse;
+  const int64_t n_strips = ws_ceil_div(grid->n_cols, grid->coarse), group = item_idx / grid->n_rows * n_groups / n_strips;
+  const int64_t first = ws_ceil_div(group * n_strips, n_groups), n = ws_ceil_div((group + 1) * n_strips, n_groups) - first;
+  const int64_t in_group = item_idx - first * grid->n_rows, col = (first + in_group % n) * grid->coarse;
   return (ws_tile){0, in_group / n, col, ws_min(grid->coarse, grid->n_cols - col)};
 }
 

@@ -28,9 +28,9 @@ enum { ITEMS_PER_THREAD = 8 };
 enum { LEAST_K_OF_ASKING = 96 };
 /* Of k, where C takes most of the time. */
 enum { SHORT_K = 16 };
-/* Columns of a queue tile, in panels of nr. */
+/* Columns of a queue tile, in panels of nr: at most. */
 enum { PANELS_PER_TILE = 4 };
-/* Of C, for each thread but one, so that packing the operand that all lines of a share need takes little beside them. */
+/* Rows or columns of C for each further thread, so that packing one operand for every thread takes little beside the products. */
 enum { LEAST_LINES_OF_SHARE = 192 };
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
@@ -118,7 +118,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   /* C from memory in long runs, asked for ahead; from L3 both cost more than they bring, as A is read again for each strip (Zen 5, FP64:
    * 1667 x 100 x 5 58 GF/s to 70 without, 300 x 2500 x 9 80 to 98; 1052 x 3159 x 7 47 to 23) */
   const bool is_from_memory = c_bytes > far_c_bytes();
-  plan->by_columns = plan->pack_a ? goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && is_from_memory;
+  plan->by_columns =
+      plan->pack_a ? !plan->c_by_rows && goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && is_from_memory;
   plan->asks_for_c = plan->by_columns && is_from_memory;
   plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   work = work_of_batch(p, row, work);
@@ -181,12 +182,14 @@ static bool writes_or_reads_triangle(const ws_problem *p) {
   return p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
 }
 
-/* Threads share the columns of C, not its rows: each packs all of A, and reads most of the B that it has packed itself, as
- * workers begin with the same columns in both. What another one has packed comes from its caches, which are far where the two
- * have no L3 in common (Zen 4, two threads, FP64: TT 88 x 649 x 204 84 GF/s to 98, 96 x 418 x 795 87 to 98; at such times
- * 40 to 81, 48 to 64; larger ones 1.01, at such times 1.17). */
-static bool shares_columns(const ws_problem *p, int64_t n_rows, int n_threads) {
-  return ws_is_plain(p) && p->n >= p->m && (n_rows == 1 || p->n >= LEAST_LINES_OF_SHARE * (n_threads - 1));
+/* Threads share the columns of C, not its rows: each packs all of A, and has itself packed most of the B that it reads, as
+ * workers begin with the same columns in both. What another one has packed comes from its caches (Zen 4, two threads, FP64: TT
+ * 88 x 649 x 204 84 GF/s to 98, 96 x 418 x 795 87 to 98, larger ones 1.01); where the two have no L3 in common these are far
+ * (40 GF/s to 81, 48 to 64, larger ones 1.17). A block has n_cols columns. */
+static bool shares_columns(const ws_problem *p, const ws_plan *plan, int64_t n_rows, int64_t n_cols) {
+  const int64_t least = n_rows == 1 ? PANELS_PER_TILE * plan->row->nr : LEAST_LINES_OF_SHARE;
+  return plan->n_threads > 1 && plan->policy != WSGEMM_POLICY_FIXED_WORK && ws_is_plain(p) && p->n >= p->m &&
+         ws_min(p->n, n_cols) >= least * (plan->n_threads - 1);
 }
 
 /* Columns of a tile of the packed path: fewer than most where the largest share of a thread gets smaller by them (TN 30 x 143 x
@@ -216,17 +219,17 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   const int64_t tenths = p->n <= WS_FEW_COLUMNS ? 1 : 4;
   const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * tenths / 10 / row_bytes / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
-  plan->bn = packed_strip(p, plan);
   /* Few rows: all of A's k block stays in L2, while a strip of B, read once, is in L1 (Sapphire Rapids, FP64:
    * 64 x 2048 x 2048 with A transposed 62 GF/s to 86, 128 x 2048 x 1000 65 to 92, 512 rows still 2 to 6 %). */
   plan->b_in_place = n_rows == 1 && !p->b.trans && ws_is_plain(p);
-  plan->by_columns = plan->n_threads > 1 && shares_columns(p, n_rows, plan->n_threads);
+  const int64_t l3_cols = machine->near_l3_bytes / 8 / row_bytes;
+  plan->by_columns = shares_columns(p, plan, n_rows, plan->b_in_place ? p->n : l3_cols);
   if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !plan->by_columns) n_rows = round_up(n_rows, plan->n_threads);
   plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm);
-  const int64_t l3_cols = machine->near_l3_bytes / 8 / row_bytes;
-  /* Rows shared: B is soon packed beside what each thread does with it, and then has not to come from another one's caches, nor to be
-   * taken back from them (Zen 4, two threads, FP64, m > n: 1.00 on a good day, 1.08 where the two have no L3 in common). */
+  plan->bn = n_rows == 1 || plan->by_columns ? packed_strip(p, plan) : PANELS_PER_TILE * row->nr;
+  /* Threads share rows: packing all of B takes each of them little beside its products, and nothing then comes from another one's
+   * caches (Zen 4, two threads, FP64, m > n: 1.00 to 1.02; where the two have no L3 in common 1.08). */
   plan->b_of_each = plan->n_threads > 1 && !plan->b_in_place && ws_is_plain(p) && p->m > p->n &&
                     p->m >= LEAST_LINES_OF_SHARE * (plan->n_threads - 1) && p->n * plan->n_threads <= l3_cols;
   /* An eighth of the near L3 holds the packed B: L3 is shared with other cores and guests, and C and A

@@ -24,7 +24,7 @@ typedef struct ws_plan {
   bool by_columns;
   bool asks_for_a;    /* DIRECT: A comes from far away, columns apart */
   bool asks_for_c;    /* direct: each tile of C is asked for while the one before is computed */
-  bool transposed;    /* computed as its transpose: m = 1, or few rows */
+  bool transposed;    /* computed as its transpose: m = 1, few rows, or few columns */
   bool c_by_rows;     /* DIRECT, transposed: the tiles of C are written by rows */
   int64_t kc;         /* k block: a function of the row and of k alone */
   int64_t bm, bn;     /* tile of the queue, in elements of C */

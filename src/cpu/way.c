@@ -22,7 +22,7 @@ enum {
   COPY = 5,              /* a vector that is transposed for sums */
   COPY_OF_FEW = 3,       /* the same of lines that are FEW_BYTES wide together, or less */
   PACK = 8,              /* a vector that is transposed for tiles, as one of a whole square */
-  SHORTEST_STEP = 8,     /* a step along k of a tile: one multiply-add of a sum waits for the other */
+  SHORTEST_STEP = 8,     /* a step along k of a tile: a sum's multiply-adds wait for one another */
   END_OF_TILE = 8,       /* a vector of C in a tile, beside one written by rows; sums were fitted without it */
   END_BY_ROWS = 4,       /* a vector of C in a tile that is written by rows, beside what each column of C costs */
   END_BY_COPY = 20,      /* the same through a copy, columns and all */
@@ -54,13 +54,13 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
   const int64_t n_copied = p->a.trans ? p->n : p->m,
                 copy = n_copied * ws_types[p->a.type].bytes <= FEW_BYTES ? COPY_OF_FEW : COPY;
   const int64_t cost = sums + (ws_dots_have_copies(p) ? ws_vectors_of(n_copied, vl) * k_vectors * vl * copy : 0);
-  /* tiles read fewer of its lines at a time */
+  /* tiles read fewer lines of the long operand at a time */
   const double long_bytes = (double)ws_max(p->m, p->n) * (double)p->k * ws_types[p->a.type].bytes;
   return long_bytes > FROM_MEMORY ? cost + cost / 4 : cost;
 }
 
 /* As the transpose, C written by rows: where B lies along its rows it is not copied, and its vectors may be fuller; of few
- * columns, which fill vectors, a long A that lies along k passes by once, and they are copied. */
+ * columns, which fill vectors, a long A that lies along k is read where it is, once for each panel, and they are copied. */
 static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_ukr_set *ukr) {
   const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real;
   if (call->settings.invariant && n_real == 2) return INT64_MAX;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/machine.h"
 #include "cpu/paths.h"
 #include "cpu/run.h"
 
@@ -309,6 +310,46 @@ static void unplanned(void) {
   }
 }
 
-static const struct check_case cases[] = {
-    {"odd_plans", odd_plans}, {"every_cut", every_cut}, {"vectors", vectors}, {"batches", batches}, {"unplanned", unplanned}};
+static ws_plan plan_of(wsgemm_handle *h, int n_threads, int64_t m, int64_t n, ws_region region) {
+  wsgemm_set_num_threads(h, n_threads);
+  const ws_call call = ws_call_of(ws_handle(h));
+  ws_problem p = {.m = m, .n = n, .k = 3000, .batch_count = 1};
+  ws_plan plan;
+  p.a.type = p.b.type = p.c.type = WSGEMM_F64;
+  p.a.trans = p.b.trans = true;
+  p.a.ld = 3000, p.b.ld = n, p.c.ld = m;
+  p.c.region = region;
+  if (region == WS_ALL)
+    ws_plan_make(&call, &p, &plan);
+  else
+    ws_plan_structured(&call, &p, &plan);
+  CHECK(plan.path == WS_PATH_PACKED, "%lld x %lld on %d threads: %s", (long long)m, (long long)n, n_threads,
+        ws_path_name(plan.path));
+  return plan;
+}
+
+/* Two threads share the longer side of C, in equal parts; many share a short one by rows; one shares nothing, and no region is shared so. */
+static void shares(void) {
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  ws_plan plan = plan_of(h, 2, 100, 960, WS_ALL);
+  CHECK(plan.by_columns && !plan.b_of_each && plan.bm >= 100, "wide, two threads: by columns %d, tiles of %lld rows",
+        plan.by_columns, (long long)plan.bm);
+  CHECK(ws_ceil_div(960, plan.bn) % 2 == 0, "wide, two threads: strips of %lld", (long long)plan.bn);
+  plan = plan_of(h, 2, 1600, 500, WS_ALL);
+  const bool fits = 500 * 2 * plan.kc * 8 * 8 <= ws_machine_get()->near_l3_bytes;
+  CHECK(!plan.by_columns && plan.b_of_each == fits, "tall, two threads: by columns %d, B of each %d", plan.by_columns,
+        plan.b_of_each);
+  plan = plan_of(h, 32, 600, 610, WS_ALL);
+  CHECK(!plan.by_columns && !plan.b_of_each && plan.bm < 100, "600 x 610, 32 threads: by columns %d, B of each %d, %lld rows",
+        plan.by_columns, plan.b_of_each, (long long)plan.bm);
+  plan = plan_of(h, 1, 500, 1000, WS_ALL);
+  CHECK(!plan.by_columns && !plan.b_of_each, "one thread");
+  plan = plan_of(h, 2, 900, 900, WS_UPPER);
+  CHECK(!plan.by_columns && !plan.b_of_each, "a triangle of C");
+  wsgemm_destroy(h);
+}
+
+static const struct check_case cases[] = {{"shares", shares},   {"odd_plans", odd_plans}, {"every_cut", every_cut},
+                                          {"vectors", vectors}, {"batches", batches},     {"unplanned", unplanned}};
 CHECK_MAIN("paths", cases)
