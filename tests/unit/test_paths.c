@@ -332,10 +332,10 @@ static ws_plan plan_of(wsgemm_handle *h, int n_threads, int64_t m, int64_t n, ws
 static void shares(void) {
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
-  ws_plan plan = plan_of(h, 2, 100, 960, WS_ALL);
+  ws_plan plan = plan_of(h, 2, 100, 1000, WS_ALL);
   CHECK(plan.by_columns && !plan.b_of_each && plan.bm >= 100, "wide, two threads: by columns %d, tiles of %lld rows",
         plan.by_columns, (long long)plan.bm);
-  CHECK(ws_ceil_div(960, plan.bn) % 2 == 0, "wide, two threads: strips of %lld", (long long)plan.bn);
+  CHECK(ws_ceil_div(1000, plan.bn) % 2 == 0, "wide, two threads: strips of %lld", (long long)plan.bn);
   plan = plan_of(h, 2, 1600, 500, WS_ALL);
   const bool fits = 500 * 2 * plan.kc * 8 * 8 <= ws_machine_get()->near_l3_bytes;
   CHECK(!plan.by_columns && plan.b_of_each == fits, "tall, two threads: by columns %d, B of each %d", plan.by_columns,
