@@ -331,13 +331,20 @@ static ws_plan plan_of(wsgemm_handle *h, int n_threads, int64_t m, int64_t n, ws
 /* Two threads share the longer side of C, in equal parts; many share a short one by rows; one shares nothing, and no region is shared so. */
 static void shares(void) {
   wsgemm_handle *h = NULL;
-  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle"); /* which finds out what the machine is */
+  const ws_machine *machine = ws_machine_get();
+  if (machine->l2_bytes < 512 * 1024 || machine->near_l3_bytes < 8 * 1024 * 1024) {
+    wsgemm_destroy(h);
+    check_skip("in caches of %lld and %lld bytes blocks are others", (long long)machine->l2_bytes,
+               (long long)machine->near_l3_bytes);
+    return;
+  }
   ws_plan plan = plan_of(h, 2, 100, 1000, WS_ALL);
   CHECK(plan.by_columns && !plan.b_of_each && plan.bm >= 100, "wide, two threads: by columns %d, tiles of %lld rows",
         plan.by_columns, (long long)plan.bm);
   CHECK(ws_ceil_div(1000, plan.bn) % 2 == 0, "wide, two threads: strips of %lld", (long long)plan.bn);
   plan = plan_of(h, 2, 1600, 500, WS_ALL);
-  const bool fits = 500 * 2 * plan.kc * 8 * 8 <= ws_machine_get()->near_l3_bytes;
+  const bool fits = 500 * 2 * plan.kc * 8 * 8 <= machine->near_l3_bytes;
   CHECK(!plan.by_columns && plan.b_of_each == fits, "tall, two threads: by columns %d, B of each %d", plan.by_columns,
         plan.b_of_each);
   plan = plan_of(h, 32, 600, 610, WS_ALL);
