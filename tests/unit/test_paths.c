@@ -333,7 +333,7 @@ static void shares(void) {
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle"); /* which finds out what the machine is */
   const ws_machine *machine = ws_machine_get();
-  if (machine->l2_bytes < 512 * 1024 || machine->near_l3_bytes < 8 * 1024 * 1024) {
+  if (machine->l2_bytes < 1024 * 1024 || machine->near_l3_bytes < 8 * 1024 * 1024) {
     wsgemm_destroy(h);
     check_skip("in caches of %lld and %lld bytes blocks are others", (long long)machine->l2_bytes,
                (long long)machine->near_l3_bytes);
