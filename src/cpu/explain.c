@@ -20,9 +20,9 @@ void ws_cpu_explain(const ws_call *call, const ws_problem *p, int device, ws_tex
                                                                              : "");
   ws_text_add(t, "k_block: %lld\ntile: %lldx%lld\n", (long long)plan.kc, (long long)plan.bm, (long long)plan.bn);
   if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
-  if (plan.b_in_place) ws_text_add(t, "operand_b: read in place\n");
-  if (plan.b_of_each) ws_text_add(t, "operand_b: packed by each worker\n");
-  if (plan.path == WS_PATH_PACKED && plan.by_columns) ws_text_add(t, "worker_begins_with: columns of its own\n");
+  if (plan.b_source == WS_B_IN_PLACE) ws_text_add(t, "operand_b: read in place\n");
+  if (plan.b_source == WS_B_OF_EACH) ws_text_add(t, "operand_b: packed by each worker\n");
+  if (plan.own_columns) ws_text_add(t, "worker_begins_with: columns of its own\n");
   ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\nchosen_by: %s\n", plan.coarse, ws_policy_name(plan.policy),
               plan.n_threads, ws_tuned_by_name(plan.tuned.by));
   if (ws_is_half(p->a.type))

@@ -18,8 +18,8 @@
  *
  * What one worker has packed and another one reads goes from cache to cache, and back when it is packed
  * again: hundreds of ns a line where the two have no L3 in common. So workers begin with columns of their
- * own in both (plan->by_columns); or, where they share rows, each packs all of B for himself as he
- * comes to it (plan->b_of_each).
+ * own in both (plan->own_columns); or, where they share rows, each packs all of B for himself as he
+ * comes to it (WS_B_OF_EACH).
  *
  * With a region of C or a triangular operand (cpu/structured.h) a row of tiles has only those items
  * in which there is something to do, and the blocks are taken in the order that lets trmm work in
@@ -41,11 +41,11 @@ typedef struct packed_run {
   int bytes;
   int n_products; /* 2: p and p->second, whose blocks lie behind those of p */
   int64_t n_row_tiles, n_jc, n_pc;
-  char *b_packed[2]; /* blocks of B, by turns; one worker alone needs one; plan->b_of_each: from [0] on one for each worker */
-  char *a_packed;    /* one block for each worker */
-  int64_t a_bytes, b_bytes;        /* of the blocks of one product */
+  char *b_packed[2];        /* blocks of B, by turns; one worker alone needs one; WS_B_OF_EACH: from [0] on one for each worker */
+  char *a_packed;           /* one block for each worker */
+  int64_t a_bytes, b_bytes; /* of the blocks of one product */
   int64_t a_holds[WS_MAX_WORKERS]; /* which block of A a worker has packed: see a_key; -1: none */
-  int64_t b_holds[WS_MAX_WORKERS]; /* plan->b_of_each: of which step he has B; -1: none */
+  int64_t b_holds[WS_MAX_WORKERS]; /* WS_B_OF_EACH: of which step he has B; -1: none */
   bool is_plain, descends;
   int64_t *first_item; /* not plain: by row of tiles, of the step's block; after the last: their number */
 } packed_run;
@@ -117,7 +117,7 @@ static ws_tile tile_by_columns(const ws_tile_grid *grid, int n_groups, int64_t i
 
 static ws_tile tile_of(const packed_run *run, const block *b, int64_t item_idx) {
   const ws_tile_grid grid = grid_of(run, b);
-  if (run->plan->by_columns) return tile_by_columns(&grid, run->plan->n_threads, item_idx);
+  if (run->plan->own_columns) return tile_by_columns(&grid, run->plan->n_threads, item_idx);
   if (run->is_plain) return ws_tile_at(&grid, item_idx);
   int64_t low = 0, high = run->n_row_tiles; /* first_item[low] <= item_idx < first_item[high] */
   while (high - low > 1) {
@@ -141,24 +141,29 @@ static int64_t items_of_b(const packed_run *run, const block *b) {
   return ws_ceil_div(ws_ceil_div(b->n, run->plan->row->ukr->nr), PANELS_PER_ITEM);
 }
 
-static void pack_b(packed_run *run, int64_t s, int64_t item_of_all, char *all) {
+static char *room_of_b(const packed_run *run, int worker, int64_t s) {
+  return run->plan->b_source == WS_B_OF_EACH ? run->b_packed[0] + worker * run->b_bytes : run->b_packed[s % 2];
+}
+
+static void pack_b(packed_run *run, int worker, int64_t s, int64_t item_of_all) {
   const ws_ukr_set *ukr = run->plan->row->ukr;
   const block b = block_at(run, s);
   const int64_t product_idx = item_of_all / items_of_b(run, &b), item_idx = item_of_all % items_of_b(run, &b);
   const ws_problem *p = product(run, product_idx);
-  char *out = all + product_idx * run->b_bytes;
+  char *out = room_of_b(run, worker, s) + product_idx * run->b_bytes;
   const int64_t j = item_idx * PANELS_PER_ITEM * ukr->nr, n = ws_min(PANELS_PER_ITEM * ukr->nr, b.n - j);
   const ws_part part = {b.batch, b.j0 + j, n, b.k0, b.kb, true};
   ws_pack_operand(&p->b, &part, ukr->pack, out + j * b.kb * run->bytes, ukr->nr);
 }
 
-static const char *own_b(packed_run *run, int worker, int64_t s) {
-  char *out = run->b_packed[0] + worker * run->b_bytes;
-  if (run->b_holds[worker] == s) return out;
-  const block b = block_at(run, s);
-  for (int64_t i = 0; i < items_of_b(run, &b); i++) pack_b(run, s, i, out);
-  run->b_holds[worker] = s;
-  return out;
+/* B of block s as panels: by now packed for all, or packed here. */
+static const char *packed_b(packed_run *run, int worker, int64_t s) {
+  if (run->plan->b_source == WS_B_OF_EACH && run->b_holds[worker] != s) {
+    const block b = block_at(run, s);
+    for (int64_t i = 0; i < items_of_b(run, &b); i++) pack_b(run, worker, s, i);
+    run->b_holds[worker] = s;
+  }
+  return room_of_b(run, worker, s);
 }
 
 static const char *packed_a(packed_run *run, int worker, const block *b, int64_t row, int64_t m) {
@@ -195,12 +200,12 @@ static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const char *a_panels = packed_a(run, worker, &b, t.row, m);
   const ws_scale scale = b.k0 == 0 ? ws_scale_first(p) : ws_scale_later(p);
   char *c = ws_c_at(p, b.batch, i, b.j0 + j, run->bytes);
-  if (plan->b_in_place) {
+  if (plan->b_source == WS_B_IN_PLACE) {
     ws_sweep_in_place(plan->row->ukr, run->bytes, &scale, b.kb, a_panels, m,
                       ws_operand_at(&p->b, b.batch, b.k0, b.j0 + j, run->bytes), p->b.ld, n, c, p->c.ld);
     return;
   }
-  const char *b_panels = (plan->b_of_each ? own_b(run, worker, s) : run->b_packed[s % 2]) + j * b.kb * run->bytes;
+  const char *b_panels = packed_b(run, worker, s) + j * b.kb * run->bytes;
   if (!run->is_plain) {
     const ws_panels panels = {a_panels, b_panels, run->a_bytes, run->b_bytes};
     ws_sweep_structured(p, plan->row->ukr, b.batch, b.k0, b.kb, &panels, i, m, b.j0 + j, n);
@@ -231,7 +236,7 @@ static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
     const ws_tile_grid grid = grid_of(run, &b);
     n_items[WS_ITEM_FIRST] = run->is_plain ? ws_tile_items(&grid) : number_items(run, &b);
   }
-  if (step < n_blocks(run) && !run->plan->b_in_place && !run->plan->b_of_each) {
+  if (step < n_blocks(run) && run->plan->b_source == WS_B_PACKED_ONCE) {
     const block b = block_at(run, step);
     if (has_work(run, &b)) n_items[WS_ITEM_SECOND] = run->n_products * items_of_b(run, &b);
   }
@@ -241,7 +246,7 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   if (kind == WS_ITEM_FIRST)
     multiply(context, worker, step - 1, item_idx);
   else
-    pack_b(context, step, item_idx, ((packed_run *)context)->b_packed[step % 2]);
+    pack_b(context, worker, step, item_idx);
 }
 
 bool ws_packed_run(const ws_problem *p, const ws_plan *plan) {
@@ -258,9 +263,9 @@ bool ws_packed_run(const ws_problem *p, const ws_plan *plan) {
   const int64_t mr = plan->row->mr, nr = plan->row->nr;
   run.a_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->bm, p->m), mr) * mr * plan->kc * run.bytes, ALIGN) * ALIGN;
   run.b_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->nc, p->n), nr) * nr * plan->kc * run.bytes, ALIGN) * ALIGN;
-  if (plan->b_in_place) run.b_bytes = 0;
+  if (plan->b_source == WS_B_IN_PLACE) run.b_bytes = 0;
   const int64_t a_bytes = plan->n_threads * run.n_products * run.a_bytes, b_bytes = run.n_products * run.b_bytes;
-  const int n_b = plan->b_of_each ? plan->n_threads : plan->n_threads > 1 && n_blocks(&run) > 1 ? 2 : 1;
+  const int n_b = plan->b_source == WS_B_OF_EACH ? plan->n_threads : plan->n_threads > 1 && n_blocks(&run) > 1 ? 2 : 1;
   const int64_t first_item_bytes = run.is_plain ? 0 : (run.n_row_tiles + 1) * (int64_t)sizeof *run.first_item;
   ws_workspace *memory = ws_workspace_get((size_t)(a_bytes + n_b * b_bytes + first_item_bytes));
   if (!memory) return false;

@@ -221,24 +221,25 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
   /* Few rows: all of A's k block stays in L2, while a strip of B, read once, is in L1 (Sapphire Rapids, FP64:
    * 64 x 2048 x 2048 with A transposed 62 GF/s to 86, 128 x 2048 x 1000 65 to 92, 512 rows still 2 to 6 %). */
-  plan->b_in_place = n_rows == 1 && !p->b.trans && ws_is_plain(p);
+  const bool b_in_place = n_rows == 1 && !p->b.trans && ws_is_plain(p);
   const int64_t l3_cols = machine->near_l3_bytes / 8 / row_bytes;
-  plan->by_columns = shares_columns(p, plan, n_rows, plan->b_in_place ? p->n : l3_cols);
-  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !plan->by_columns) n_rows = round_up(n_rows, plan->n_threads);
+  plan->own_columns = shares_columns(p, plan, n_rows, b_in_place ? p->n : l3_cols);
+  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !plan->own_columns) n_rows = round_up(n_rows, plan->n_threads);
   plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm);
-  plan->bn = n_rows == 1 || plan->by_columns ? packed_strip(p, plan) : PANELS_PER_TILE * row->nr;
+  plan->bn = n_rows == 1 || plan->own_columns ? packed_strip(p, plan) : PANELS_PER_TILE * row->nr;
   /* Threads share rows: packing all of B takes each of them little beside its products, and nothing then comes from another one's
    * caches (Zen 4, two threads, FP64, m > n: 1.00 to 1.02; where the two have no L3 in common 1.08). */
-  plan->b_of_each = plan->n_threads > 1 && !plan->b_in_place && ws_is_plain(p) && p->m > p->n &&
-                    p->m >= LEAST_LINES_OF_SHARE * (plan->n_threads - 1) && p->n * plan->n_threads <= l3_cols;
+  const bool b_of_each = plan->n_threads > 1 && ws_is_plain(p) && p->m > p->n &&
+                         p->m >= LEAST_LINES_OF_SHARE * (plan->n_threads - 1) && p->n * plan->n_threads <= l3_cols;
+  plan->b_source = b_in_place ? WS_B_IN_PLACE : b_of_each ? WS_B_OF_EACH : WS_B_PACKED_ONCE;
   /* An eighth of the near L3 holds the packed B: L3 is shared with other cores and guests, and C and A
    * stream through it. */
-  const int64_t most_cols = plan->b_in_place ? p->n : ws_max(plan->bn, l3_cols / plan->bn * plan->bn);
+  const int64_t most_cols = b_in_place ? p->n : ws_max(plan->bn, l3_cols / plan->bn * plan->bn);
   plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
   /* A step has half of a triangle's items, about. */
   plan->coarse = coarse_for(call, plan, writes_or_reads_triangle(p) ? 2 * ITEMS_PER_THREAD : ITEMS_PER_THREAD, n_rows,
-                            ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), plan->by_columns ? 1 : WS_COARSE_MAX);
+                            ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), plan->own_columns ? 1 : WS_COARSE_MAX);
 }
 
 /* Every item converts its own operands, so its sums should be about square; they and the block of A
@@ -369,7 +370,8 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->b_in_place = plan->b_of_each = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->own_columns = false;
+  plan->b_source = WS_B_PACKED_ONCE;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->n_products = 1;
@@ -442,8 +444,9 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place =
-      plan->b_of_each = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->own_columns =
+      false;
+  plan->b_source = WS_B_PACKED_ONCE;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

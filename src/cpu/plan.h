@@ -16,22 +16,29 @@ typedef enum ws_path {
 /* The k block of DOTS, in those of its row. */
 enum { WS_DOTS_BLOCKS = 2, WS_DOTS_BLOCKS_FAR = 16 };
 
+/* Where the workers of PACKED read B. */
+typedef enum ws_b_source {
+  WS_B_PACKED_ONCE, /* packed for all of them */
+  WS_B_OF_EACH,     /* each packs all of it for himself */
+  WS_B_IN_PLACE     /* where it is */
+} ws_b_source;
+
 typedef struct ws_plan {
   const ws_cpu_row *row;
   ws_path path;
   bool pack_a; /* DIRECT: pack panels of A */
-  /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs; PACKED: workers begin with columns of their own */
+  /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
   bool by_columns;
-  bool asks_for_a;    /* DIRECT: A comes from far away, columns apart */
-  bool asks_for_c;    /* direct: each tile of C is asked for while the one before is computed */
-  bool transposed;    /* computed as its transpose: m = 1, few rows, or few columns */
-  bool c_by_rows;     /* DIRECT, transposed: the tiles of C are written by rows */
-  int64_t kc;         /* k block: a function of the row and of k alone */
-  int64_t bm, bn;     /* tile of the queue, in elements of C */
-  int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
-  int64_t nc;         /* PACKED: columns of B packed at a time */
-  bool b_in_place;    /* PACKED: B is read where it is */
-  bool b_of_each;     /* PACKED: each worker packs all of B for himself */
+  bool asks_for_a;      /* DIRECT: A comes from far away, columns apart */
+  bool asks_for_c;      /* direct: each tile of C is asked for while the one before is computed */
+  bool transposed;      /* computed as its transpose: m = 1, few rows, or few columns */
+  bool c_by_rows;       /* DIRECT, transposed: the tiles of C are written by rows */
+  int64_t kc;           /* k block: a function of the row and of k alone */
+  int64_t bm, bn;       /* tile of the queue, in elements of C */
+  int64_t n_products;   /* DIRECT, HALF: of a batch, in one work item */
+  int64_t nc;           /* PACKED: columns of B packed at a time */
+  ws_b_source b_source; /* PACKED */
+  bool own_columns;     /* PACKED: workers begin with columns of their own */
   int coarse, n_threads;
   int thread_limit; /* of the call; 0: not asked for yet */
   wsgemm_policy policy;

@@ -34,7 +34,7 @@ void ws_cpu_run(const ws_problem *given, const ws_plan *plan) {
   /* Out of memory: the same sums in the same order, slower, with nothing to allocate. */
   ws_plan frugal = *plan;
   frugal.path = WS_PATH_DIRECT;
-  frugal.pack_a = true, frugal.by_columns = false;
+  frugal.pack_a = true;
   frugal.n_threads = 1;
   ws_direct_run(p, &frugal);
 }

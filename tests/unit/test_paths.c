@@ -112,9 +112,9 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 3);
     plan.nc = plan.bn * drawn(1, 3);
-    plan.b_in_place = !p->b.trans && drawn(0, 2) == 0; /* of any number of rows: then it is read again */
-    plan.b_of_each = !plan.b_in_place && drawn(0, 1);
-    plan.by_columns = drawn(0, 1);
+    plan.b_source =
+        (ws_b_source)drawn(WS_B_PACKED_ONCE, p->b.trans ? WS_B_OF_EACH : WS_B_IN_PLACE); /* in place for any number of rows */
+    plan.own_columns = drawn(0, 1);
   }
   return plan;
 }
@@ -129,13 +129,14 @@ static ws_plan plain_beside(const ws_plan *plan, const ws_problem *p) {
   return plain;
 }
 
-static const char *plan_words(const ws_plan *plan, char text[192]) {
-  snprintf(
-      text, 192,
-      "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d asks=%d%d b=%d%d",
-      plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
-      (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
-      plan->asks_for_a, plan->asks_for_c, plan->b_in_place, plan->b_of_each);
+enum { WORDS_BYTES = 192 };
+static const char *plan_words(const ws_plan *plan, char text[WORDS_BYTES]) {
+  snprintf(text, WORDS_BYTES,
+           "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d asks=%d%d "
+           "b=%d own=%d",
+           plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
+           (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
+           plan->asks_for_a, plan->asks_for_c, plan->b_source, plan->own_columns);
   return text;
 }
 
@@ -153,7 +154,7 @@ static void run_shape(const ws_cpu_row *row, int64_t m, int64_t n, int64_t k, in
   for (int i = 0; i < n_plans; i++) {
     const struct layout_of_case where = layout_drawn(&rng);
     const int64_t kc = drawn(0, 5) == 0 ? row->kc : drawn(1, 12);
-    char words[192];
+    char words[WORDS_BYTES];
     wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &rng), draw_op(row->type, &rng), m, n, k);
     draw_scalars(&d, true);
     case_store(&whole, &d, &where);
@@ -224,7 +225,7 @@ static void vectors_of(const ws_cpu_row *row) {
       plan.transposed = is_row;
       plan.bm = drawn(1, length + 5);
       plan.bn = 1;
-      char words[192];
+      char words[WORDS_BYTES];
       ws_cpu_run(&p, &plan);
       case_judge(&stage, &d, JUDGE_EXACT, plan_words(&plan, words));
     }
@@ -266,7 +267,7 @@ static void batches_of(const ws_cpu_row *row) {
       p.c.data = single + (size_t)(product * d.stride_c) * type_bytes(row->type);
       ws_cpu_run(&p, &plain);
     }
-    char text[DESCRIPTION_BYTES], words[192];
+    char text[DESCRIPTION_BYTES], words[WORDS_BYTES];
     CHECK(memcmp(c, single, (size_t)room * type_bytes(row->type)) == 0, "%s: %s: a batch of %lld differs from single products",
           gemm_describe(&d, text), plan_words(&plan, words), (long long)count);
     values_free(&values);
@@ -300,7 +301,7 @@ static void unplanned(void) {
       ws_plan plan;
       ws_plan_make(&call, &p, &plan);
       ws_cpu_run(&p, &plan);
-      char text[DESCRIPTION_BYTES], words[192];
+      char text[DESCRIPTION_BYTES], words[WORDS_BYTES];
       CHECK(digest == matrix_digest(&stage.stored[2]), "%s: %s: other bits than without the plan", gemm_describe(&d, text),
             plan_words(&plan, words));
       stage_free(&stage);
@@ -340,20 +341,20 @@ static void shares(void) {
     return;
   }
   ws_plan plan = plan_of(h, 2, 100, 1000, WS_ALL);
-  CHECK(plan.by_columns && !plan.b_of_each && plan.bm >= 100, "wide, two threads: by columns %d, tiles of %lld rows",
-        plan.by_columns, (long long)plan.bm);
+  CHECK(plan.own_columns && plan.b_source != WS_B_OF_EACH && plan.bm >= 100,
+        "wide, two threads: own columns %d, tiles of %lld rows", plan.own_columns, (long long)plan.bm);
   CHECK(ws_ceil_div(1000, plan.bn) % 2 == 0, "wide, two threads: strips of %lld", (long long)plan.bn);
   plan = plan_of(h, 2, 1600, 500, WS_ALL);
   const bool fits = 500 * 2 * plan.kc * 8 * 8 <= machine->near_l3_bytes;
-  CHECK(!plan.by_columns && plan.b_of_each == fits, "tall, two threads: by columns %d, B of each %d", plan.by_columns,
-        plan.b_of_each);
+  CHECK(!plan.own_columns && (plan.b_source == WS_B_OF_EACH) == fits, "tall, two threads: own columns %d, source of B %d",
+        plan.own_columns, plan.b_source);
   plan = plan_of(h, 32, 600, 610, WS_ALL);
-  CHECK(!plan.by_columns && !plan.b_of_each && plan.bm < 100, "600 x 610, 32 threads: by columns %d, B of each %d, %lld rows",
-        plan.by_columns, plan.b_of_each, (long long)plan.bm);
+  CHECK(!plan.own_columns && plan.b_source != WS_B_OF_EACH && plan.bm < 100,
+        "600 x 610, 32 threads: own columns %d, source of B %d, %lld rows", plan.own_columns, plan.b_source, (long long)plan.bm);
   plan = plan_of(h, 1, 500, 1000, WS_ALL);
-  CHECK(!plan.by_columns && !plan.b_of_each, "one thread");
+  CHECK(!plan.own_columns && plan.b_source != WS_B_OF_EACH, "one thread");
   plan = plan_of(h, 2, 900, 900, WS_UPPER);
-  CHECK(!plan.by_columns && !plan.b_of_each, "a triangle of C");
+  CHECK(!plan.own_columns && plan.b_source != WS_B_OF_EACH, "a triangle of C");
   wsgemm_destroy(h);
 }
 
