@@ -10,6 +10,8 @@
  * reads C; a scalar with imaginary part 0 multiplies as a real number. */
 #ifndef WS_CUDA_EPILOGUE_CUH
 #define WS_CUDA_EPILOGUE_CUH
+#include <type_traits>
+
 #include "cuda/epilogue/steps.cuh"
 #include "cuda/rows/config.cuh"
 #include "cuda/shared/kernel_args.h"
@@ -223,10 +225,14 @@ template <class Config> struct output_total : output<Config> {
   }
 };
 
+/* Of the kernels of groups (kernels/group_product.cuh). */
+template <class Config, class = void> constexpr bool is_of_groups = false;
+template <class Config> constexpr bool is_of_groups<Config, std::void_t<decltype(Config::of_groups)>> = true;
+
 /* Whether the product takes the steps of the epilogue itself; products of other types have theirs
- * from a kernel that goes over C. */
+ * from a kernel that goes over C, if the host knows C. */
 template <class Config> __device__ __forceinline__ bool takes_steps(const ws_gemm_args &args) {
-  return is_half<Config> && args.epilogue.is_any != 0;
+  return (is_half<Config> || is_of_groups<Config>) && args.epilogue.is_any != 0;
 }
 
 /* Of a complex number the real part alone, if it is so. */
@@ -250,6 +256,8 @@ __device__ __forceinline__ void finish_sum(const ws_gemm_args &args, const scali
   x[0] = without_imaginary<Config>(x[0], is_real);
   if constexpr (is_half<Config>)
     if (args.epilogue.is_any) take_steps<fast_activations, true>(args.epilogue, args.type_c, batch, i, j, 1, x);
+  if constexpr (is_of_groups<Config> && !is_half<Config> && Config::unit == 1)
+    if (args.epilogue.is_any) take_steps<exact_activations, false>(args.epilogue, args.type_c, batch, i, j, 1, x);
   store_element<Config>(at, x[0]);
 }
 

@@ -324,7 +324,8 @@ static CUresult allow_cluster(CUkernel kernel, CUfunction function, CUdevice dev
   return !result && n_clusters < 1 ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 
-static int image_of(const ws_cuda_row *row) {
+static int image_of(const ws_cuda_row *row, ws_entry entry) {
+  if (entry >= WS_ENTRY_GROUPS_NN && entry <= WS_ENTRY_GROUPS_TT) return WS_IMAGE_GROUPS;
   switch (row->kind) {
   case WS_ROW_WGMMA:
     return WS_IMAGE_WGMMA;
@@ -347,8 +348,8 @@ static int image_of(const ws_cuda_row *row) {
 }
 
 static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
-  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc",
-                                                     "nn",    "nt",  "tn",      "tt",    "bare"};
+  static const char *const suffixes[WS_N_ENTRIES] = {
+      "queue", "clc", "foreach", "split", "split_clc", "nn", "nt", "tn", "tt", "groups_nn", "groups_nt", "groups_tn", "groups_tt", "bare"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%.*s_%s", (int)ws_entry_length(row), row->name, suffixes[entry]);
@@ -356,7 +357,7 @@ static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
   CUkernel kernel;
   CUfunction function;
   const CUdevice device = devices[r->device.ordinal].handle;
-  CUresult result = find_kernel(r, image_of(row), name, &kernel);
+  CUresult result = find_kernel(r, image_of(row, entry), name, &kernel);
   if (!result) result = allow_shared(kernel, device, row, entry);
   if (!result) result = ws_cuda.cuKernelGetFunction(&function, kernel);
   if (!result)

@@ -60,6 +60,7 @@ typedef struct ws_cuda_row {
   int slice_places;   /* tf32: of tf32w.def, with room for so many k blocks' slices of B; 0: of tf32.def */
   double rate;        /* relative speed on large products: see kernels.def */
   bool stays;         /* of the rows with entries for ops those whose blocks take items one after the other */
+  bool of_groups;     /* has entry points for groups, too (rows/groups.h) */
   bool any_parts;     /* its entry points are those of all rows that differ in `cluster` alone (parts.h) */
 } ws_cuda_row;
 
@@ -94,7 +95,7 @@ const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
 /* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0),
  * split products, and these by Cluster Launch Control where they have no sums; of direct, dmma and tf32
- * rows one for each pair of ops; of wgmma rows one for bare products (tma_maps.h). */
+ * rows one for each pair of ops, of some of these also for groups; of wgmma rows one for bare products (tma_maps.h). */
 typedef enum ws_entry {
   WS_ENTRY_QUEUE,
   WS_ENTRY_CLC,
@@ -105,6 +106,10 @@ typedef enum ws_entry {
   WS_ENTRY_NT,
   WS_ENTRY_TN,
   WS_ENTRY_TT,
+  WS_ENTRY_GROUPS_NN,
+  WS_ENTRY_GROUPS_NT,
+  WS_ENTRY_GROUPS_TN,
+  WS_ENTRY_GROUPS_TT,
   WS_ENTRY_BARE,
   WS_N_ENTRIES
 } ws_entry;

@@ -4,6 +4,7 @@
 #include "cuda/host/grouped.h"
 
 #include "core/status.h"
+#include "cuda/host/groups.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
@@ -24,24 +25,22 @@ static bool has_whole_c(const ws_groups *groups) {
   return p->m % WHOLE == 0 && is_whole(p->c.data, p->c.ld, of_k ? p->c.stride : 0);
 }
 
-/* NULL: the kernel can; else what it lacks, in words. */
-static const char *lack_of(const ws_executor *x, const ws_groups *groups) {
+/* Whether this kernel can; others are slower, or of other types (groups.h). */
+static bool can_run(const ws_executor *x, const ws_groups *groups) {
   const ws_problem *p = &groups->of_all;
   const int64_t most = INT64_C(1) << 30;
   const bool of_k = groups->ragged == WSGEMM_RAGGED_K;
-  if (x->device->cc != WS_BY_MAP_CC) return "a GPU of compute capability 9.0";
-  if (!ws_is_half(p->a.type) || (p->c.type != p->a.type && p->c.type != WSGEMM_F32))
-    return "A and B of F16 or BF16, C of that or of F32";
-  if (ws_math_of(x->call, p) == WSGEMM_MATH_PEDANTIC) return "tensor cores";
-  if (groups->ragged == WSGEMM_RAGGED_M) return "C contiguous across what is ragged";
-  if (of_k ? p->a.trans || !p->b.trans : p->b.trans)
-    return of_k ? "operands contiguous across k" : "what is ragged contiguous along k";
-  if (groups->count > WS_GROUPED_MOST_GROUPS) return "no more than 1024 groups";
-  if (p->m >= most || p->n >= most || p->k >= most) return "sizes below 2^30";
-  if (!has_whole_c(groups) || p->a.stride < 0 || p->c.stride < 0 || !is_whole(p->a.data, p->a.ld, of_k ? 0 : p->a.stride) ||
-      !is_whole(p->b.data, p->b.ld, 0))
-    return "C of multiples of 8, and pointers, lds and strides of multiples of 16 bytes";
-  return NULL;
+  const bool has_arrays = groups->m || groups->n || groups->k || groups->lda || groups->ldb || groups->ldc || groups->a ||
+                          groups->b || groups->c;
+  if (x->device->cc != WS_BY_MAP_CC || has_arrays) return false;
+  if (!ws_is_half(p->a.type) || (p->c.type != p->a.type && p->c.type != WSGEMM_F32)) return false;
+  if (ws_math_of(x->call, p) == WSGEMM_MATH_PEDANTIC) return false; /* by tensor cores */
+  /* C contiguous across what is ragged, and operands along it, or of ragged k across it */
+  if (groups->ragged != WSGEMM_RAGGED_N && !of_k) return false;
+  if (of_k ? p->a.trans || !p->b.trans : p->b.trans) return false;
+  if (groups->count > WS_GROUPED_MOST_GROUPS || p->m >= most || p->n >= most || p->k >= most) return false;
+  return has_whole_c(groups) && p->a.stride >= 0 && p->c.stride >= 0 && is_whole(p->b.data, p->b.ld, 0) &&
+         is_whole(p->a.data, p->a.ld, of_k ? 0 : p->a.stride);
 }
 
 /* Whether ends that the host knows find room in a launch, and nobody asks for a kernel that this is not. */
@@ -104,7 +103,7 @@ static ws_grouped_args args_of(const ws_groups *groups) {
   const ws_problem *p = &groups->of_all;
   ws_epilogue_args epilogue = ws_epilogue_args_of(p);
   if (groups->ragged != WSGEMM_RAGGED_K) epilogue.stride_residual = 0; /* which lies as C does */
-  return (ws_grouped_args){.ends = groups->ends_are_here ? NULL : groups->ends,
+  return (ws_grouped_args){.ends = groups->arrays_are_here ? NULL : groups->ends,
                            .ends_are_64 = groups->index_bytes == 8,
                            .n_groups = (int32_t)groups->count,
                            .total = groups->ragged == WSGEMM_RAGGED_K ? p->k : p->n,
@@ -124,9 +123,7 @@ static ws_grouped_args args_of(const ws_groups *groups) {
 
 wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
   wsgemm_handle *h = x->call->h;
-  const char *lack = lack_of(x, groups);
-  if (groups->ends_are_here && (lack || !can_be_given(x, groups))) return WSGEMM_NOT_SUPPORTED;
-  if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "offsets in device memory: built in for %s", lack);
+  if (!can_run(x, groups) || (groups->arrays_are_here && !can_be_given(x, groups))) return ws_run_groups(x, groups);
   CUresult result;
   const grouped_row *row = row_of(groups);
   CUkernel kernel = ws_device_plain_kernel(x->device, kernel_of(groups, row), &result);
@@ -139,7 +136,7 @@ wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
   l->stealing = (ws_stealing){true, 0, n_clusters, l->n_blocks};
   l->args.grouped = args_of(groups);
   ws_grouped_ends ends = {{0}};
-  for (int64_t i = 0; groups->ends_are_here && i < groups->count; i++) ends.end[i] = (int32_t)ws_group_end(groups, i);
+  for (int64_t i = 0; groups->arrays_are_here && i < groups->count; i++) ends.end[i] = (int32_t)ws_group_end(groups, i);
   l->more = &ends;
   result = make_maps(groups, &l->args.grouped);
   return result ? ws_fail_cuda(h, "tensor map", result) : ws_execute(x, &list);

@@ -27,6 +27,7 @@ IMAGE(instantiate_vec)
 IMAGE(instantiate_elementwise)
 IMAGE(instantiate_triangle)
 IMAGE(instantiate_grouped)
+IMAGE(instantiate_groups)
 IMAGE(launch_states)
 IMAGE(partial_sums)
 
@@ -42,4 +43,5 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WS_IMAGE_FFMA] = ws_image_instantiate_ffma,     [WS_IMAGE_OUTER] = ws_image_instantiate_outer,
     [WS_IMAGE_TF32] = ws_image_instantiate_tf32,     [WS_IMAGE_TF32W] = ws_image_instantiate_tf32w,
     [WS_IMAGE_VEC] = ws_image_instantiate_vec,       [WS_IMAGE_GROUPED] = ws_image_instantiate_grouped,
+    [WS_IMAGE_GROUPS] = ws_image_instantiate_groups,
 };

@@ -1,7 +1,7 @@
 /* image.h - the compiled kernels, linked in as data: one image for the rows of each element type,
  * one for the wgmma rows, one for the direct ones, one each for those of flat.def, small.def, dmma.def, ffma.def, outer.def, tf32.def, tf32w.def and vec.def,
  * one for those of slices with their other kernels, one for the kernels that are no rows, one for diagonal blocks of structured
- * operands, one for ragged groups, one
+ * operands, one for ragged groups, one for rows of groups.h, one
  * each for the launch states and partial sums. The driver is given an image
  * when a kernel of it is first needed. */
 #ifndef WS_CUDA_IMAGE_H
@@ -23,6 +23,7 @@ enum {
   WS_IMAGE_ELEMENTWISE,
   WS_IMAGE_TRIANGLE,
   WS_IMAGE_GROUPED,
+  WS_IMAGE_GROUPS,
   WS_IMAGE_STATES,
   WS_IMAGE_SUMS,
   WS_N_IMAGES

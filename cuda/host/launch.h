@@ -9,6 +9,7 @@
 #include "cuda/shared/arena_args.h"
 #include "cuda/shared/copied_args.h"
 #include "cuda/shared/float_copy_args.h"
+#include "cuda/shared/group_args.h"
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/small_args.h"
 #include "cuda/shared/triangle_args.h"
@@ -45,6 +46,7 @@ typedef struct ws_launch {
     ws_small_args small;     /* likewise */
     ws_wgmma_args wgmma;     /* is_by_map */
     ws_grouped_args grouped; /* is_grouped */
+    ws_group_args groups;
     ws_align_copy_args align_copy;
     ws_float_copy_args float_copy;
     ws_slice_args slices;

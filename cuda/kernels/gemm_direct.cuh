@@ -145,6 +145,8 @@ template <class Config, class Sums> struct direct_kernel {
     asm volatile("" : "+r"(item_idx)); /* found again: during the sums it would take six registers */
     finish(tile_at(item_idx));
   }
+  /* Of a group, whose arguments its block has made; the tile is in shared memory. */
+  __device__ __forceinline__ void run_tile(const ws_tile &tile) const { sum(tile), finish(tile); }
 
 private:
   static __device__ __forceinline__ int rank() { return cluster > 1 ? int(cluster_rank()) : 0; }

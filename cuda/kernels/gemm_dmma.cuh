@@ -59,14 +59,16 @@ template <class Config> struct dmma_kernel {
 
   /* Blocks share all of k; of its part each does what is not zeros of a triangle, from the beginning of a stage on. So
    * parts are the same for tiles of any size. */
-  __device__ __forceinline__ place find_place() const {
-    const worker_block block = worker_block_of(args.sharers);
-    const item_place item = item_place_at<Config>(args, block.worker);
-    const k_part part = k_part::of_block(block.rank, args.sharers, int((uint32_t(args.k) + stage_k - 1) / stage_k), Config::bn);
+  __device__ __forceinline__ place place_of(const item_place &item, uint32_t rank) const {
+    const k_part part = k_part::of_block(rank, args.sharers, int((uint32_t(args.k) + stage_k - 1) / stage_k), Config::bn);
     place here = {item.batch, item.m, item.n, part.first, 0, item.is_wanted, {part.cluster, part.columns}};
     here.k_first = max(part.first, int(uint32_t(item.k_begin) / stage_k)) * stage_k;
     here.n_k = max(0, min((part.first + part.count) * stage_k, item.k_end) - here.k_first);
     return here;
+  }
+  __device__ __forceinline__ place find_place() const {
+    const worker_block block = worker_block_of(args.sharers);
+    return place_of(item_place_at<Config>(args, block.worker), block.rank);
   }
 
   __device__ __forceinline__ void make_barriers() const {
@@ -258,7 +260,9 @@ template <class Config> struct dmma_kernel {
     }
   }
 
+  /* Whether columns may be stored together; steps of an epilogue go element by element. */
   __device__ __forceinline__ bool is_plain() const {
+    if (is_of_groups<Config> && args.epilogue.is_any) return false;
     return ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
   }
 
@@ -281,18 +285,20 @@ template <class Config> struct dmma_kernel {
   }
 
   /* The two kinds of warps share no code behind their register counts, which would have to do with
-   * the smaller one. */
-  template <class Kernel> static __device__ __forceinline__ void run(const Kernel &kernel) {
+   * the smaller one. ARE_PARAMETERS: args are the kernel's; else they stand in shared memory. find: returns the place of the
+   * block's item. */
+  template <bool ARE_PARAMETERS, class Kernel, class Find>
+  static __device__ __forceinline__ void run_at(const Kernel &kernel, Find find) {
     shared_place &at = kernel.at;
-    fetch_first_arguments(kernel.given, at.fetched);
+    if (ARE_PARAMETERS) fetch_first_arguments(kernel.given, at.fetched);
     if (threadIdx.x == 0) kernel.make_barriers();
-    const place here = kernel.find_place();
+    const place here = find();
     if (threadIdx.x == 32) static_cast<place &>(at) = here;
     __syncthreads();
     if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      fetch_other_arguments(kernel.given, at.fetched);
+      if (ARE_PARAMETERS) fetch_other_arguments(kernel.given, at.fetched);
       if (kernel.consume()) return; /* alone, so nobody waits */
       at.sharers.arrive();
       finish(kernel);
@@ -302,6 +308,13 @@ template <class Config> struct dmma_kernel {
       kernel.produce(here);
       at.sharers.attend();
     }
+  }
+  template <class Kernel> static __device__ __forceinline__ void run(const Kernel &kernel) {
+    run_at<true>(kernel, [&] { return kernel.find_place(); });
+  }
+  /* Of a group, whose arguments its block has made. */
+  template <class Kernel> static __device__ __forceinline__ void run_item(const Kernel &kernel, const item_place &item) {
+    run_at<false>(kernel, [&] { return kernel.place_of(item, 0); });
   }
 };
 

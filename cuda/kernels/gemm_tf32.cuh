@@ -21,6 +21,7 @@
 #define WS_CUDA_GEMM_TF32_CUH
 #include "cuda/kernels/column_store.cuh"
 #include "cuda/kernels/item_place.cuh"
+#include "cuda/mainloop/few_k_sums.cuh"
 #include "cuda/mainloop/k_parts.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
@@ -75,11 +76,10 @@ template <class Config> struct tf32_kernel {
 
   /* SHARES_K: with the other blocks of the cluster. */
   template <bool SHARES_K = true>
-  static __device__ __forceinline__ place find_place(const ws_gemm_args &args, const worker_block &block) {
-    const item_place item = item_place_at<Config, SHARES_K>(args, block.worker);
+  static __device__ __forceinline__ place place_of(const ws_gemm_args &args, const item_place &item, uint32_t rank) {
     const int n_k = item.k_end - item.k_begin, n_stages = (n_k + stage_k - 1) / stage_k;
     const k_part part =
-        SHARES_K ? k_part::of_block(block.rank, args.sharers, n_stages, Config::bn) : k_part::whole(n_stages, Config::bn);
+        SHARES_K ? k_part::of_block(rank, args.sharers, n_stages, Config::bn) : k_part::whole(n_stages, Config::bn);
     return {item.batch,
             item.m,
             item.n,
@@ -89,6 +89,10 @@ template <class Config> struct tf32_kernel {
             max(0, min(part.count * stage_k, n_k - part.first * stage_k)),
             item.is_wanted,
             {part.cluster, part.columns}};
+  }
+  template <bool SHARES_K = true>
+  static __device__ __forceinline__ place find_place(const ws_gemm_args &args, const worker_block &block) {
+    return place_of<SHARES_K>(args, item_place_at<Config, SHARES_K>(args, block.worker), block.rank);
   }
 
   __device__ __forceinline__ void make_barriers() const {
@@ -300,7 +304,9 @@ template <class Config> struct tf32_kernel {
 
   /* ---- From sums to C ------------------------------------------------------------------------ */
 
+  /* Whether columns may be stored together; steps of an epilogue go element by element. */
   __device__ __forceinline__ bool is_plain() const {
+    if (is_of_groups<Config> && args.epilogue.is_any) return false;
     return ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
   }
 
@@ -396,13 +402,26 @@ template <class Config> struct tf32_kernel {
     finish_each(n_left, any_marks);
   }
 
+  __device__ __forceinline__ bool multiply() const {
+    if constexpr (Config::n_places > 0)
+      return consume_slices();
+    else
+      return consume();
+  }
+
+  /* Shorter sums have no proof: they come from multiply-adds (few_k_sums.cuh). Of all but groups the host knows. */
+  static constexpr int least_k = Config::n_places > 0 && Config::n_slices > 1 ? WS_TF32W_LEAST_K(unit) : WS_TF32_LEAST_K;
+
   /* The two kinds of warps share no code behind their register counts, which would have to do with
-   * the smaller one. */
-  __device__ __forceinline__ void run(shared_place &at_shared) const {
+   * the smaller one. ARE_PARAMETERS: args are the kernel's; else they stand in shared memory. find: returns the place of the
+   * block's item. */
+  template <bool ARE_PARAMETERS, class Find> __device__ __forceinline__ void run_at(shared_place &at_shared, Find find) const {
     constexpr bool copies_early = Config::n_places > 0; /* others have no registers for it */
-    fetch_first_arguments(args, at_shared.fetched);
+    if (ARE_PARAMETERS) fetch_first_arguments(args, at_shared.fetched);
     if (threadIdx.x == 0) make_barriers();
-    const place here = find_place(args, worker_block_of(args.sharers));
+    place here = find();
+    const bool has_few_k = !ARE_PARAMETERS && here.k_end - here.k_begin < least_k;
+    if (has_few_k) here.n_k = 0;
     if (threadIdx.x == 32) at = here;
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
     const auto copies = [] {
@@ -415,12 +434,11 @@ template <class Config> struct tf32_kernel {
     if (!here.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      fetch_other_arguments(args, at_shared.fetched);
-      if constexpr (Config::n_places > 0) {
-        if (consume_slices()) return; /* alone, so nobody waits */
-      } else {
-        if (consume()) return;
-      }
+      if (ARE_PARAMETERS) fetch_other_arguments(args, at_shared.fetched);
+      if (has_few_k)
+        few_k_sums<Config, least_k - 1>{reinterpret_cast<float *>(shared)}.run(args, at);
+      else if (multiply())
+        return; /* alone, so nobody waits */
       at.sharers.template arrive_and_wait<Config::n_consuming>();
       finish();
       at.sharers.leave();
@@ -436,6 +454,13 @@ template <class Config> struct tf32_kernel {
       if (!splits) produce<copies_early>(here, stage);
       at.sharers.attend();
     }
+  }
+  __device__ __forceinline__ void run(shared_place &at_shared) const {
+    run_at<true>(at_shared, [&] { return find_place(args, worker_block_of(args.sharers)); });
+  }
+  /* Of a group, whose arguments its block has made. */
+  __device__ __forceinline__ void run_item(shared_place &at_shared, const item_place &item) const {
+    run_at<false>(at_shared, [&] { return place_of(args, item, 0); });
   }
 };
 

@@ -124,11 +124,12 @@ static wsgemm_status check_group(wsgemm_handle *h, const ws_problem *p, int64_t 
   return missing ? ws_fail(h, WSGEMM_INVALID_POINTER, "group %lld: %s is NULL", (long long)group, missing) : WSGEMM_SUCCESS;
 }
 
-/* Of groups whose sizes the host does not know. */
-static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, bool transposed) {
-  const char *missing = !p->c.data ? "c" : NULL;
-  if (!ws_product_is_zero(p) && !p->b.data) missing = transposed ? "a" : "b";
-  if (!ws_product_is_zero(p) && !p->a.data) missing = transposed ? "b" : "a";
+/* Of groups whose arrays the host cannot read. */
+static wsgemm_status check_pointers(wsgemm_handle *h, const ws_groups *groups, bool transposed) {
+  const ws_problem *p = &groups->of_all;
+  const char *missing = !p->c.data && !groups->c ? "c" : NULL;
+  if (!ws_product_is_zero(p) && !p->b.data && !groups->b) missing = transposed ? "a" : "b";
+  if (!ws_product_is_zero(p) && !p->a.data && !groups->a) missing = transposed ? "b" : "a";
   return missing ? ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", missing) : WSGEMM_SUCCESS;
 }
 
@@ -157,14 +158,14 @@ wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *handle, const wsgemm_grouped_de
   ws_call call;
   ws_call_begin(&call, h);
   const bool transposed = desc->layout == WSGEMM_ROW_MAJOR;
-  bool are_on_device;
-  status = ws_groups_locate(&call, &groups, &are_on_device);
+  int device;
+  status = ws_groups_locate(&call, &groups, &device);
   if (status) return status;
-  groups.ends_are_here = !are_on_device;
-  if (are_on_device) {
+  groups.arrays_are_here = device < 0;
+  if (!groups.arrays_are_here) {
     if (groups.of_all.m == 0 || groups.of_all.n == 0) return WSGEMM_SUCCESS;
-    status = check_pointers(h, &groups.of_all, transposed);
-    return status ? status : ws_grouped_on_device(&call, &groups);
+    status = check_pointers(h, &groups, transposed);
+    return status ? status : ws_grouped_on_device(&call, &groups, device);
   }
   status = check_groups(h, &groups, transposed);
   return status ? status : ws_grouped(&call, &groups);

@@ -11,7 +11,7 @@ typedef struct ws_groups {
   wsgemm_ragged ragged;
   int index_bytes;
   const void *ends;   /* of ragged ones */
-  bool ends_are_here; /* in host memory */
+  bool arrays_are_here; /* these, and those below, are in host memory */
   /* NULL: of_all has it */
   const void *m, *n, *k, *lda, *ldb, *ldc;
   const void *const *a, *const *b;
@@ -50,6 +50,11 @@ static inline void ws_cut_ragged(const ws_groups *groups, int64_t group, ws_prob
 static inline bool ws_groups_are_alike(const ws_groups *groups) {
   return groups->ragged == WSGEMM_RAGGED_NONE && !groups->m && !groups->n && !groups->k && !groups->lda && !groups->ldb &&
          !groups->ldc;
+}
+
+/* Whether they are a strided batch. */
+static inline bool ws_groups_are_batch(const ws_groups *groups) {
+  return ws_groups_are_alike(groups) && !groups->a && !groups->b && !groups->c;
 }
 
 /* What all groups share, for ws_set_group. */

@@ -14,40 +14,62 @@ static ws_place place_of(const ws_call *call, const void *array, int *device, ws
   return ws_devices->place(call, &alone, device, status);
 }
 
-wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, bool *are_on_device) {
-  *are_on_device = false;
-  if (!ws_devices) return WSGEMM_SUCCESS;
-  WS_UNCANCELLED;
-  const void *const arrays[] = {groups->ends, groups->m,   groups->n, groups->k, groups->lda,
-                                groups->ldb,  groups->ldc, groups->a, groups->b, groups->c};
-  int n_on_device = 0, n_arrays = 0;
-  for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-    int device;
-    wsgemm_status status = WSGEMM_SUCCESS;
-    if (!arrays[i]) continue;
-    n_arrays++;
-    const ws_place place = place_of(call, arrays[i], &device, &status);
-    if (place == WS_PLACE_BAD) return status;
-    n_on_device += place == WS_PLACE_DEVICE;
-  }
-  *are_on_device = n_on_device > 0;
-  if (n_on_device == 0 || (n_arrays == 1 && groups->ends)) return WSGEMM_SUCCESS;
-  return ws_fail(call->h, WSGEMM_NOT_SUPPORTED,
-                 "arrays of sizes, lds or pointers in device memory: not built in; offsets alone are");
+/* What a call may give besides matrices. */
+enum { N_ARRAYS = 10 };
+static int arrays_of(const ws_groups *groups, const void *(*arrays)[N_ARRAYS]) {
+  const void *const all[N_ARRAYS] = {groups->ends, groups->m,   groups->n, groups->k, groups->lda,
+                                     groups->ldb,  groups->ldc, groups->a, groups->b, groups->c};
+  int n = 0;
+  for (int i = 0; i < N_ARRAYS; i++)
+    if (all[i]) (*arrays)[n++] = all[i];
+  return n;
 }
 
-wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups) {
+wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, int *device) {
+  *device = -1;
+  if (!ws_devices) return WSGEMM_SUCCESS;
   WS_UNCANCELLED;
-  int device, of_ends;
-  wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_backend *backend = ws_backend_of(call, &groups->of_all, &device, &status);
-  if (!backend) return status;
-  if (backend != ws_devices)
-    return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets are in device memory, the matrices are not");
-  if (place_of(call, groups->ends, &of_ends, &status) == WS_PLACE_BAD) return status;
-  if (of_ends != device)
-    return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets are on device %d, the matrices on %d", of_ends, device);
-  return backend->grouped(call, groups, device);
+  const void *arrays[N_ARRAYS];
+  const int n = arrays_of(groups, &arrays);
+  int n_on_device = 0;
+  for (int i = 0; i < n; i++) {
+    int of_array;
+    wsgemm_status status = WSGEMM_SUCCESS;
+    const ws_place place = place_of(call, arrays[i], &of_array, &status);
+    if (place == WS_PLACE_BAD) return status;
+    if (place != WS_PLACE_DEVICE) continue;
+    if (n_on_device++ > 0 && of_array != *device)
+      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays of groups are on devices %d and %d", *device, of_array);
+    *device = of_array;
+  }
+  if (n_on_device == 0 || n_on_device == n) return WSGEMM_SUCCESS;
+  return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "some arrays of groups are in device memory, others in host memory");
+}
+
+/* Matrices that arrays of pointers have are looked at by nobody. */
+wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups, int device) {
+  WS_UNCANCELLED;
+  const ws_problem *all = &groups->of_all;
+  const void *const matrices[] = {groups->a ? NULL : all->a.data, groups->b ? NULL : all->b.data, groups->c ? NULL : all->c.data};
+  for (size_t i = 0; i < sizeof matrices / sizeof matrices[0]; i++) {
+    int of_matrix;
+    wsgemm_status status = WSGEMM_SUCCESS;
+    if (!matrices[i]) continue;
+    const ws_place place = place_of(call, matrices[i], &of_matrix, &status);
+    if (place == WS_PLACE_BAD) return status;
+    if (place == WS_PLACE_HOST)
+      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets or arrays are in device memory, the matrices are not");
+    if (of_matrix != device)
+      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets or arrays are on device %d, the matrices on %d", device, of_matrix);
+  }
+  return ws_devices->grouped(call, groups, device);
+}
+
+/* Groups of one size and equal distances are the products of a batch. */
+static wsgemm_status run_batch(const ws_call *call, const ws_groups *groups, const ws_backend *backend, int device) {
+  ws_problem batch = groups->of_all;
+  batch.batch_count = groups->count;
+  return backend->gemm(call, &batch, device);
 }
 
 /* One after the other on the stream. All are on one backend, that of the first with elements. */
@@ -80,6 +102,7 @@ static wsgemm_status run_beside_devices(const ws_call *call, const ws_groups *gr
     const ws_backend *backend = ws_backend_of(call, &p, &device, &status);
     if (!backend) return status;
     if (backend != ws_devices) return backend->grouped(call, groups, device);
+    if (ws_groups_are_batch(groups)) return run_batch(call, groups, backend, device);
     if (groups->ends) status = backend->grouped(call, groups, device);
     return groups->ends && status != WSGEMM_NOT_SUPPORTED ? status : run_apart(call, groups, backend, device);
   }

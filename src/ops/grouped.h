@@ -4,9 +4,9 @@
 #include "core/backend.h"
 #include "core/groups.h"
 
-/* Whether the host cannot read the ends: they are in device memory. NOT_SUPPORTED: so are other arrays. */
-wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, bool *are_on_device);
-/* Ragged ones, whose ends nobody has looked at. */
-wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups);
+/* *device: in whose memory the arrays of groups are, so that the host cannot read them; -1: in the host's. */
+wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, int *device);
+/* Groups whose arrays are there; nobody has looked at them. */
+wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups, int device);
 wsgemm_status ws_grouped(const ws_call *call, const ws_groups *groups);
 #endif
