@@ -596,6 +596,9 @@ TABLES = {
     "gpu_random_uniform": uniform_table,
     "gpu_pedantic_random_uniform": uniform_table,
     "gpu_tf32_random_uniform": uniform_table,
+    "gpu_grouped": random_table,
+    "gpu_tf32_grouped": random_table,
+    "gpu_batched": random_table,
     "gpu_level3": gpu_level3_table,
     "gpu_offload": gpu_offload_table,
     "gpu_square": gpu_gemm_table,
@@ -643,7 +646,7 @@ TABLES = {
 
 # Suites whose records a table takes in besides its own, where they have been measured.
 TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",), "gpu_choices": ("gpu_half_choices",),
-            "gpu_random": ("gpu_half_random",), "gpu_epilogue": ("gpu_half_epilogue",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
+            "gpu_random": ("gpu_half_random",), "gpu_grouped": ("gpu_half_grouped",), "gpu_batched": ("gpu_half_batched",), "gpu_epilogue": ("gpu_half_epilogue",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
 
 # Tables that are not called after their (first) suite.
 SUITES = {**{f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}, "gpu_modes": "gpu_invariant"}

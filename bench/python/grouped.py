@@ -11,6 +11,7 @@ are compared. Without torch._grouped_mm, or a GPU: exit code 77.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import random
 import statistics
@@ -143,6 +144,11 @@ def main():
 
     limit = {"bfloat16": 0.02, "tf32": 0.004, "float64": 1e-12}.get(options.type, 1e-4)
     draws, is_wrong = random.Random(options.seed), False
+    letter = {"bfloat16": "b", "float64": "d", "complex64": "c"}.get(options.type, "s")
+    peer = "_grouped_mm" if options.type == "bfloat16" else "loop of mm"
+    told = {"suite": "tf32_grouped" if is_tf32 else "grouped", "routine": f"{letter}gemm", "policy": "auto",
+            "device": torch.cuda.get_device_name(), "peer": f"torch {torch.__version__} {peer}"}  # fmt: skip
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     for name in CLASSES:
         ratios = []
         for _ in range(options.count):
@@ -155,8 +161,11 @@ def main():
                 shape = f"{len(counts)} groups, {sum(counts)} rows, n {n}, k {k}"
                 print(f"grouped   {name:7s} {form:9s} {shape:44s} {us:8.1f} us {tflops:6.1f} TF {gbs:6.0f} GB/s {ratios[-1]:5.2f}")
                 if options.json:
-                    line = {"suite": "grouped", "type": options.type, "class": name, "form": form, "groups": len(counts), "rows": sum(counts), "n": n,
-                            "k": k, "us": us, "peer_us": torch_us, "commit": options.commit, "seed": options.seed}  # fmt: skip
+                    line = {
+                        **told, "case": f"{form}, {shape}", "ours": round(us, 3), "theirs": round(torch_us, 3), "unit": "us",
+                        "ratio": float(f"{torch_us / us:.6g}"), "commit": options.commit, "date": date, "class": name, "form": form,
+                        "tflops": round(tflops, 2), "gbs": round(gbs), "samples": options.samples, "seed": options.seed,
+                    }  # fmt: skip
                     with open(options.json, "a") as file:
                         print(json.dumps(line), file=file)
         print(f"grouped   {name:7s} geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}")

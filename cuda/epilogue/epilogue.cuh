@@ -232,7 +232,7 @@ template <class Config> constexpr bool is_of_groups<Config, std::void_t<decltype
 /* Whether the product takes the steps of the epilogue itself; products of other types have theirs
  * from a kernel that goes over C, if the host knows C. */
 template <class Config> __device__ __forceinline__ bool takes_steps(const ws_gemm_args &args) {
-  return (is_half<Config> || is_of_groups<Config>) && args.epilogue.is_any != 0;
+  return (is_half<Config> || is_of_groups<Config>)&&args.epilogue.is_any != 0;
 }
 
 /* Of a complex number the real part alone, if it is so. */

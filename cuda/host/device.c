@@ -348,8 +348,8 @@ static int image_of(const ws_cuda_row *row, ws_entry entry) {
 }
 
 static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
-  static const char *const suffixes[WS_N_ENTRIES] = {
-      "queue", "clc", "foreach", "split", "split_clc", "nn", "nt", "tn", "tt", "groups_nn", "groups_nt", "groups_tn", "groups_tt", "bare"};
+  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach",   "split",     "split_clc", "nn",        "nt",
+                                                     "tn",    "tt",  "groups_nn", "groups_nt", "groups_tn", "groups_tt", "bare"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%.*s_%s", (int)ws_entry_length(row), row->name, suffixes[entry]);

@@ -31,7 +31,7 @@ static bool can_run(const ws_executor *x, const ws_groups *groups) {
   const int64_t most = INT64_C(1) << 30;
   const bool of_k = groups->ragged == WSGEMM_RAGGED_K;
   const bool has_arrays = groups->m || groups->n || groups->k || groups->lda || groups->ldb || groups->ldc || groups->a ||
-                          groups->b || groups->c;
+                          groups->b || groups->c || groups->alpha;
   if (x->device->cc != WS_BY_MAP_CC || has_arrays) return false;
   if (!ws_is_half(p->a.type) || (p->c.type != p->a.type && p->c.type != WSGEMM_F32)) return false;
   if (ws_math_of(x->call, p) == WSGEMM_MATH_PEDANTIC) return false; /* by tensor cores */

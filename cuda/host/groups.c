@@ -73,7 +73,9 @@ static bool are_better_together(const ws_executor *x, const ws_groups *groups) {
   enum { TILE = 128 };
   const ws_problem batch = batch_like(groups);
   const int64_t tiles = ws_ceil_div(batch.m, TILE) * ws_ceil_div(batch.n, TILE);
-  return is_ragged(groups) && groups->count > 1 && groups->count <= WS_GROUPED_MOST_GIVEN &&
+  const bool has_arrays = groups->m || groups->n || groups->k || groups->lda || groups->ldb || groups->ldc || groups->a ||
+                          groups->b || groups->c; /* which are in host memory, and not given */
+  return is_ragged(groups) && !has_arrays && groups->count > 1 && groups->count <= WS_GROUPED_MOST_GIVEN &&
          ws_forced_row(x->call->forced[WS_CUDA], batch.a.type) == 0 && 2 * tiles <= x->device->n_sms;
 }
 
@@ -96,7 +98,8 @@ static double blocks_for(const ws_groups *groups, const ws_cuda_row *row) {
 
 static ws_group_args args_of(const ws_groups *groups, const ws_cuda_row *row) {
   ws_problem p = groups->of_all;
-  const bool of_m = groups->ragged == WSGEMM_RAGGED_M, of_n = groups->ragged == WSGEMM_RAGGED_N, of_k = groups->ragged == WSGEMM_RAGGED_K;
+  const bool of_m = groups->ragged == WSGEMM_RAGGED_M, of_n = groups->ragged == WSGEMM_RAGGED_N,
+             of_k = groups->ragged == WSGEMM_RAGGED_K;
   ws_group_args args = {.common.gemm = ws_gemm_args_of(&p)};
   const int bytes = ws_types[p.a.type].bytes;
   args.common.gemm.sharers = ws_divisor_of(1);
@@ -108,6 +111,7 @@ static ws_group_args args_of(const ws_groups *groups, const ws_cuda_row *row) {
                              .ld = p.c.ld,
                              .stride = of_m || of_n ? 0 : p.c.stride,
                              .bytes = ws_types[p.c.type].bytes};
+  args.alpha = groups->alpha, args.beta = groups->beta;
   args.ends = groups->arrays_are_here ? NULL : groups->ends;
   args.m = groups->m, args.n = groups->n, args.k = groups->k;
   args.ragged = (int32_t)groups->ragged, args.index_bytes = groups->index_bytes;
@@ -126,7 +130,7 @@ wsgemm_status ws_run_groups(ws_executor *x, const ws_groups *groups) {
   if (!lack && row_idx < 0) lack = "tensor cores, or FP32 and FP64 by multiply-adds";
   if (!lack && blocks_for(groups, ws_cuda_row_at(row_idx)) > INT32_MAX) lack = "fewer tiles";
   if (lack && groups->arrays_are_here) return WSGEMM_NOT_SUPPORTED;
-  if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "arrays of groups in device memory: built in for %s", lack);
+  if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "arrays or scalars in device memory: built in for %s", lack);
   CUresult result;
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
   const ws_problem *p = &groups->of_all;

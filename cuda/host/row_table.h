@@ -65,7 +65,8 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, groups, stages, blocks, cluster, rate)                                        \
   {WS_ROW_MEMBERS(#t "gemm_direct_" #bm "x" #bn "x16_g" #groups "_k" #cluster, "direct", t, bm, bn, WS_DIRECT_BK, stages,   \
                   WS_DIRECT_THREADS(bm, bn, tm, tn, groups), WS_DIRECT_SHARED_BYTES(bm, bn, groups, stages), blocks, rate), \
-   .kind = WS_ROW_DIRECT, .of_groups = WS_IS_OF_GROUPS(t##_direct_##bm##x##bn##_g##groups##_k##cluster), WS_PARTS_MEMBERS(cluster, groups)},
+   .kind = WS_ROW_DIRECT, .of_groups = WS_IS_OF_GROUPS(t##_direct_##bm##x##bn##_g##groups##_k##cluster),                    \
+   WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_CUDA_FLAT_ROW(t, bm, bn, groups, steps, blocks, cluster, rate)                                                      \
   {WS_ROW_MEMBERS(#t "gemm_flat_" #bm "x" #bn "_s" #steps "_g" #groups "_k" #cluster, "flat", t, bm, bn, WS_FLAT_BK(steps), 0, \
                   WS_FLAT_THREADS(groups), WS_FLAT_SHARED_BYTES(bm, bn, groups), blocks, rate),                                \
@@ -74,11 +75,19 @@ static const ws_cuda_row ws_cuda_rows[] = {
   {WS_ROW_MEMBERS(#t "gemm_dmma_" #bm "x" #bn "_g" #groups "_k" #cluster, "dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t), \
                   stages, WS_DMMA_THREADS(bm, bn, wp, wq, groups),                                                         \
                   WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, groups, stages), blocks, rate),                           \
-   .kind = WS_ROW_DMMA, .is_fma = true, .any_parts = true, .of_groups = WS_IS_OF_GROUPS(t##_dmma_##bm##x##bn##_g##groups##_k##cluster), WS_PARTS_MEMBERS(cluster, groups)},
+   .kind = WS_ROW_DMMA,                                                                                                    \
+   .is_fma = true,                                                                                                         \
+   .any_parts = true,                                                                                                      \
+   .of_groups = WS_IS_OF_GROUPS(t##_dmma_##bm##x##bn##_g##groups##_k##cluster),                                            \
+   WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, groups, stages, blocks, cluster, rate)                                      \
   {WS_ROW_MEMBERS(#t "gemm_ffma_" #bm "x" #bn "_g" #groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK, stages,        \
                   WS_DMMA_THREADS(bm, bn, wm, wn, groups), WS_FFMA_SHARED_BYTES(bm, bn, groups, stages), blocks, rate), \
-   .kind = WS_ROW_DMMA, .is_fma = true, .any_parts = true, .of_groups = WS_IS_OF_GROUPS(t##_ffma_##bm##x##bn##_g##groups##_k##cluster), WS_PARTS_MEMBERS(cluster, groups)},
+   .kind = WS_ROW_DMMA,                                                                                                 \
+   .is_fma = true,                                                                                                      \
+   .any_parts = true,                                                                                                   \
+   .of_groups = WS_IS_OF_GROUPS(t##_ffma_##bm##x##bn##_g##groups##_k##cluster),                                         \
+   WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                                  \
   {WS_ROW_MEMBERS(#t "gemm_outer_" #bm "x" #bn, "outer", t, bm, bn, WS_OUTER_BK, stages, WS_OUTER_THREADS(warps), \
                   WS_OUTER_SHARED_BYTES(WS_OUTER_UNIT_##t, bm, bn, stages), blocks, rate),                        \
@@ -87,7 +96,11 @@ static const ws_cuda_row ws_cuda_rows[] = {
   {WS_ROW_MEMBERS(#t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, "tf32x" #slices, t, bm, bn, \
                   WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32_THREADS(bm, bn, wm, wn, groups),                  \
                   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, groups, stages), blocks, rate),                  \
-   .kind = WS_ROW_TF32, .n_slices = slices, .any_parts = true, .of_groups = WS_IS_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##groups##_k##cluster), WS_PARTS_MEMBERS(cluster, groups)},
+   .kind = WS_ROW_TF32,                                                                                           \
+   .n_slices = slices,                                                                                            \
+   .any_parts = true,                                                                                             \
+   .of_groups = WS_IS_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##groups##_k##cluster),                        \
+   WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_TF32W_MEMBERS(row_name, bytes, t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                \
   WS_ROW_MEMBERS(row_name, "tf32w" #slices, t, bm, bn, WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32W_THREADS(bm, groups), \
                  bytes(WS_TF32_UNIT_##t, slices, bm, bn, groups, stages, places), blocks, rate),                           \

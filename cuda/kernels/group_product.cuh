@@ -61,11 +61,11 @@ template <class Config> class group_finder {
     if (args.ragged != 0) {
       const int64_t total = args.ragged == of_m ? common.m : args.ragged == of_n ? common.n : common.k, end = end_of(group);
       s.begin = end_of(group - 1);
+      if (s.begin < 0 || s.begin > end || end > total) return false;
       const int64_t length = end - s.begin;
       if (args.ragged == of_m) s.m = length;
       if (args.ragged == of_n) s.n = length;
       if (args.ragged == of_k) s.k = length;
-      if (s.begin < 0 || end > total) return false;
     }
     const auto is_in = [](int64_t size, int64_t most) { return size >= 0 && size <= most; };
     const bool is_good = is_in(s.m, common.m) && is_in(s.n, common.n) && is_in(s.k, common.k);
@@ -148,6 +148,23 @@ template <class Config> class group_finder {
       gemm.alpha.s[0] = alpha, gemm.alpha.s[1] = 0;
   }
 
+  /* Scalars in device memory. Whether alpha is 0, and no operand is read. */
+  __device__ __forceinline__ bool set_scalars(ws_gemm_args &gemm) const {
+    using real = typename Config::real;
+    const real *const alpha = static_cast<const real *>(args.alpha), *const beta = static_cast<const real *>(args.beta);
+    real scalars[2][2] = {};
+#pragma unroll
+    for (int u = 0; u < Config::unit; u++) scalars[0][u] = alpha[u], scalars[1][u] = beta[u];
+#pragma unroll
+    for (int u = 0; u < 2; u++)
+      if constexpr (sizeof(real) == 8)
+        gemm.alpha.d[u] = scalars[0][u], gemm.beta.d[u] = scalars[1][u];
+      else
+        gemm.alpha.s[u] = scalars[0][u], gemm.beta.s[u] = scalars[1][u];
+    gemm.beta_zero = scalars[1][0] == 0 && scalars[1][1] == 0;
+    return scalars[0][0] == 0 && scalars[0][1] == 0;
+  }
+
   __device__ __forceinline__ void set_place(group_product &p) const {
     const ws_tile_grid grid = {1, rows_of(p.sizes), cols_of(p.sizes), 1, swizzle};
     p.tile = ws_tile_at_32(&grid, p.in_group);
@@ -157,6 +174,7 @@ template <class Config> class group_finder {
   /* By one thread, of the block's group and its sizes. */
   __device__ __forceinline__ bool make(group_product &p) const {
     ws_gemm_args &gemm = p.gemm;
+    if (args.alpha && set_scalars(gemm)) p.sizes.k = 0;
     const group_sizes s = p.sizes;
     const bool is_of_m = args.ragged == of_m, is_of_n = args.ragged == of_n;
     const bool has_a = set_operand(gemm.a, args.a, p.group, s.m, s.k, is_of_m, s.begin),
@@ -168,7 +186,8 @@ template <class Config> class group_finder {
     if (gemm.epilogue.is_any) set_epilogue(gemm.epilogue, p.group, s.begin);
     if (s.k == 0) set_alpha_of_nothing(gemm);
     set_place(p);
-    return (s.k == 0 || (has_a && has_b)) && gemm.ldc >= s.m;
+    const bool has_residual = !gemm.epilogue.is_any || !gemm.epilogue.residual || gemm.epilogue.ld_residual >= s.m;
+    return (s.k == 0 || (has_a && has_b)) && gemm.ldc >= s.m && has_residual;
   }
 
 public:
@@ -181,15 +200,14 @@ public:
     uint32_t *const to = reinterpret_cast<uint32_t *>(&p.gemm);
     for (int i = int(threadIdx.x); i < int(sizeof p.gemm / 4); i += int(blockDim.x)) to[i] = from[i];
     if (threadIdx.x == 0) p.group = -1;
-    __syncthreads();
     if (args.product_tiles.d == 0) {
       search(p);
-    } else if (threadIdx.x == 0) {
+    } else {
       const int group = int(ws_divide(blockIdx.x, &args.product_tiles));
-      if (group < args.n_groups && look_up(group, p.sizes))
+      if (threadIdx.x == 0 && group < args.n_groups && look_up(group, p.sizes))
         p.group = group, p.in_group = blockIdx.x - uint32_t(group) * args.product_tiles.d;
+      __syncthreads(); /* all of what they share is there */
     }
-    if (args.product_tiles.d != 0) __syncthreads();
     if (threadIdx.x == 0) p.is_there = p.group >= 0 && make(p);
     __syncthreads();
     return p.is_there;

@@ -46,49 +46,61 @@ __device__ __forceinline__ void run_direct_group(const ws_group_args &args, cons
     __VA_ARGS__(args, ends, shared);                                                                   \
   }
 /* entry: makes one of them, of a pair of ops, with whether A and B have k contiguous */
-#define WS_GROUPS_ENTRIES(entry, name, ...)             \
-  entry(name##_groups_nn, nn, false, true, __VA_ARGS__) \
-  entry(name##_groups_nt, nt, false, false, __VA_ARGS__)\
-  entry(name##_groups_tn, tn, true, true, __VA_ARGS__)  \
-  entry(name##_groups_tt, tt, true, false, __VA_ARGS__)
+#define WS_GROUPS_ENTRIES(entry, name, ...)                                                                    \
+  entry(name##_groups_nn, nn, false, true, __VA_ARGS__) entry(name##_groups_nt, nt, false, false, __VA_ARGS__) \
+      entry(name##_groups_tn, tn, true, true, __VA_ARGS__) entry(name##_groups_tt, tt, true, false, __VA_ARGS__)
 #define WS_GROUPS_ENTRIES_OF(entry, name, ...) WS_GROUPS_ENTRIES(entry, name, __VA_ARGS__)
 
-#define WS_GROUPS_DMMA(name, op, a_k, b_k, t, bm, bn, wp, wq, k_groups, stages, blocks)                                        \
-  WS_GROUPS_ENTRY(                                                                                                             \
-      name, WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), blocks,                                                                 \
-      ws::run_copied_group<ws::groups_config<ws::dmma_config<ws::type_##t, bm, bn, wp, wq, k_groups, stages, blocks, ws::dmma_ops::op>>, ws::dmma_kernel>)
-#define WS_GROUPS_FFMA(name, op, a_k, b_k, t, bm, bn, wm, wn, k_groups, stages, blocks) \
-  WS_GROUPS_ENTRY(name, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), blocks,              \
-                  ws::run_copied_group<ws::groups_config<ws::ffma_config<ws::type_##t, bm, bn, wm, wn, k_groups, stages, blocks, a_k, b_k>>, ws::ffma_kernel>)
+#define WS_GROUPS_DMMA(name, op, a_k, b_k, t, bm, bn, wp, wq, k_groups, stages, blocks)                                 \
+  WS_GROUPS_ENTRY(                                                                                                      \
+      name, WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), blocks,                                                          \
+      ws::run_copied_group<                                                                                             \
+          ws::groups_config<ws::dmma_config<ws::type_##t, bm, bn, wp, wq, k_groups, stages, blocks, ws::dmma_ops::op>>, \
+          ws::dmma_kernel>)
+#define WS_GROUPS_FFMA(name, op, a_k, b_k, t, bm, bn, wm, wn, k_groups, stages, blocks)                                          \
+  WS_GROUPS_ENTRY(                                                                                                               \
+      name, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), blocks,                                                                   \
+      ws::run_copied_group<ws::groups_config<ws::ffma_config<ws::type_##t, bm, bn, wm, wn, k_groups, stages, blocks, a_k, b_k>>, \
+                           ws::ffma_kernel>)
 #define WS_GROUPS_TF32(name, op, a_k, b_k, t, slices, bm, bn, wm, wn, k_groups, stages, blocks) \
-  WS_GROUPS_ENTRY(name, WS_TF32_THREADS(bm, bn, wm, wn, k_groups), blocks,                      \
-                  ws::run_tf32_group<ws::groups_config<ws::tf32_config<ws::type_##t, slices, bm, bn, wm, wn, k_groups, stages, blocks, a_k, b_k>>>)
+  WS_GROUPS_ENTRY(                                                                              \
+      name, WS_TF32_THREADS(bm, bn, wm, wn, k_groups), blocks,                                  \
+      ws::run_tf32_group<                                                                       \
+          ws::groups_config<ws::tf32_config<ws::type_##t, slices, bm, bn, wm, wn, k_groups, stages, blocks, a_k, b_k>>>)
 #define WS_GROUPS_TF32W(name, op, a_k, b_k, t, slices, bm, bn, k_groups, stages, places, blocks) \
-  WS_GROUPS_ENTRY(name, WS_TF32W_THREADS(bm, k_groups), blocks,                                  \
-                  ws::run_tf32_group<ws::groups_config<ws::tf32w_config<ws::type_##t, slices, bm, bn, k_groups, stages, places, blocks, a_k, b_k>>>)
+  WS_GROUPS_ENTRY(                                                                               \
+      name, WS_TF32W_THREADS(bm, k_groups), blocks,                                              \
+      ws::run_tf32_group<                                                                        \
+          ws::groups_config<ws::tf32w_config<ws::type_##t, slices, bm, bn, k_groups, stages, places, blocks, a_k, b_k>>>)
 #define WS_GROUPS_DIRECT(name, op, a_k, b_k, t, bm, bn, tm, tn, k_groups, stages, blocks) \
-  WS_GROUPS_ENTRY(name, WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), blocks,              \
-                  ws::run_direct_group<ws::groups_config<ws::direct_config<ws::type_##t, bm, bn, tm, tn, k_groups, stages, 1>>, a_k, b_k>)
+  WS_GROUPS_ENTRY(                                                                        \
+      name, WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), blocks,                          \
+      ws::run_direct_group<ws::groups_config<ws::direct_config<ws::type_##t, bm, bn, tm, tn, k_groups, stages, 1>>, a_k, b_k>)
 
 #define WS_CUDA_ROW(...)
 #define WS_CUDA_WGMMA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
 #define WS_CUDA_TF32W_STAYS(...)
-#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                          \
-  WS_IF_OF_GROUPS(t##_dmma_##bm##x##bn##_g##k_groups##_k##cluster,                                                            \
-                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_DMMA, t##gemm_dmma_##bm##x##bn##_g##k_groups, t, bm, bn, wp, wq, k_groups, stages, blocks))
-#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                          \
-  WS_IF_OF_GROUPS(t##_ffma_##bm##x##bn##_g##k_groups##_k##cluster,                                                            \
-                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_FFMA, t##gemm_ffma_##bm##x##bn##_g##k_groups, t, bm, bn, wm, wn, k_groups, stages, blocks))
-#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                              \
-  WS_IF_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##k_groups##_k##cluster,                                             \
-                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32, t##gemm_tf32x##slices##_##bm##x##bn##_g##k_groups, t, slices, bm, bn, wm, wn, k_groups, stages, blocks))
-#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate)                             \
-  WS_IF_OF_GROUPS(t##_tf32w##slices##_##bm##x##bn##_g##k_groups##_k##cluster,                                             \
-                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32W, t##gemm_tf32w##slices##_##bm##x##bn##_g##k_groups, t, slices, bm, bn, k_groups, stages, places, blocks))
-#define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                    \
-  WS_IF_OF_GROUPS(t##_direct_##bm##x##bn##_g##k_groups##_k##cluster,                                                      \
-                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_DIRECT, t##gemm_direct_##bm##x##bn##x16_g##k_groups##_k##cluster, t, bm, bn, tm, tn, k_groups, stages, blocks))
+#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate) \
+  WS_IF_OF_GROUPS(                                                                   \
+      t##_dmma_##bm##x##bn##_g##k_groups##_k##cluster,                               \
+      WS_GROUPS_ENTRIES_OF(WS_GROUPS_DMMA, t##gemm_dmma_##bm##x##bn##_g##k_groups, t, bm, bn, wp, wq, k_groups, stages, blocks))
+#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
+  WS_IF_OF_GROUPS(                                                                   \
+      t##_ffma_##bm##x##bn##_g##k_groups##_k##cluster,                               \
+      WS_GROUPS_ENTRIES_OF(WS_GROUPS_FFMA, t##gemm_ffma_##bm##x##bn##_g##k_groups, t, bm, bn, wm, wn, k_groups, stages, blocks))
+#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                     \
+  WS_IF_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##k_groups##_k##cluster,                                                    \
+                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32, t##gemm_tf32x##slices##_##bm##x##bn##_g##k_groups, t, slices, bm, bn, wm, \
+                                       wn, k_groups, stages, blocks))
+#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate)                                 \
+  WS_IF_OF_GROUPS(t##_tf32w##slices##_##bm##x##bn##_g##k_groups##_k##cluster,                                                 \
+                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32W, t##gemm_tf32w##slices##_##bm##x##bn##_g##k_groups, t, slices, bm, bn, \
+                                       k_groups, stages, places, blocks))
+#define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                        \
+  WS_IF_OF_GROUPS(t##_direct_##bm##x##bn##_g##k_groups##_k##cluster,                                                          \
+                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_DIRECT, t##gemm_direct_##bm##x##bn##x16_g##k_groups##_k##cluster, t, bm, bn, \
+                                       tm, tn, k_groups, stages, blocks))
 #include "cuda/rows/dmma.def"
 #include "cuda/rows/ffma.def"
 #include "cuda/rows/kernels.def"

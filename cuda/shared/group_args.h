@@ -18,6 +18,7 @@ typedef struct ws_group_matrix {
 typedef struct ws_group_args {
   ws_copied_args common; /* what groups share; m, n, k: of each, the most of any, or of all ragged ones together */
   ws_group_matrix a, b, c;
+  const void *alpha, *beta; /* of all groups; NULL: common */
   const void *ends;         /* of ragged groups; NULL: ws_grouped_ends has them */
   const void *m, *n, *k;    /* NULL: common */
   int32_t ragged;           /* wsgemm_ragged */

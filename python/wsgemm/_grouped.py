@@ -92,9 +92,9 @@ def grouped_matmul(
 
     Offsets on a GPU are read there, when the product begins: the call returns at once, and a graph that
     it is captured into may be replayed with other offsets. A group whose end lies before its beginning,
-    or beyond the array, is left out. The library has this for half precision on compute capability 9.0
-    where C-ordered matrices, and transposes of what is ragged along k, begin at multiples of 16 bytes
-    (wsgemm_gemm_grouped in wsgemm.h); for all else it raises WsgemmError (NOT_SUPPORTED).
+    or beyond the array, is left out. The library has this on compute capability 9.0, of half precision
+    fastest where C-ordered matrices, and transposes of what is ragged along k, begin at multiples of 16
+    bytes (wsgemm_gemm_grouped in wsgemm.h); elsewhere it raises WsgemmError (NOT_SUPPORTED).
     """
     way = None if type(a) is np.ndarray else way_of(a)
     if way is not None and not way.is_recorded(a, b, out):

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "core/tile.h"
 #include "ops/gemm.h"
+#include "ops/grouped.h"
 
 /* What the caller called it, for error messages; the problem is column-major. */
 typedef struct said {
@@ -78,6 +79,13 @@ static void make_epilogue(const wsgemm_gemm_desc *d, ws_problem *p) {
   };
 }
 
+static void set_scale_of_one(wsgemm_type type_scalar, ws_scale *scale) {
+  if (type_scalar == WSGEMM_F64 || type_scalar == WSGEMM_C64)
+    ws_set_scale_d(scale, 1, 0, 1, 0);
+  else
+    ws_set_scale_s(scale, 1, 0, 1, 0);
+}
+
 static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p) {
   set_operands(p, d->type_a, s, d->m, d->n, d->k, d->a, d->lda, d->b, d->ldb, d->c, d->ldc);
   const bool transposed = d->layout == WSGEMM_ROW_MAJOR;
@@ -92,6 +100,10 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
     p->has_packed = true;
     p->packed = (ws_packed_pair){
         .a = transposed ? d->packed_b : d->packed_a, .b = transposed ? d->packed_a : d->packed_b, .transposed = transposed};
+  }
+  if (d->scalar_mode == WSGEMM_SCALAR_DEVICE) { /* whoever reads them takes them from the descriptor */
+    set_scale_of_one(d->type_scalar, &p->scale);
+    return;
   }
   switch (d->type_scalar) {
   case WSGEMM_F32:
@@ -344,8 +356,6 @@ static wsgemm_status check_desc_enums(wsgemm_handle *h, const wsgemm_gemm_desc *
   if (!types_fit(d))
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "types %s, %s, %s and scalar %s: this mixture is not built in",
                    ws_types[d->type_a].name, ws_types[d->type_b].name, ws_types[d->type_c].name, ws_types[d->type_scalar].name);
-  if (d->scalar_mode != WSGEMM_SCALAR_VALUE)
-    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU backend");
   return has_epilogue(d) ? check_epilogue_types(h, d) : WSGEMM_SUCCESS;
 }
 
@@ -379,6 +389,33 @@ static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given,
   return check_desc_enums(h, *checked);
 }
 
+/* What is wrong with a product whose scalars are in device memory, without a look at it. */
+static wsgemm_status check_device_scalars(wsgemm_handle *h, const ws_problem *p, const wsgemm_gemm_desc *d) {
+  if (!ws_devices) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU");
+  if (!d->alpha.device || !d->beta.device)
+    return ws_fail(h, WSGEMM_INVALID_POINTER, "%s.device is NULL", d->alpha.device ? "beta" : "alpha");
+  if (p->has_packed || (p->has_epilogue && p->epilogue.column_sums))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalars in device memory: not built in beside packed operands and column sums");
+  return WSGEMM_SUCCESS;
+}
+
+/* As groups of one size, whose kernels read them (ops/grouped.h). */
+static wsgemm_status run_with_device_scalars(wsgemm_handle *h, const ws_problem *p, const said *s, const wsgemm_gemm_desc *d) {
+  wsgemm_status status = check_shape(h, p, s);
+  if (!status) status = check_device_scalars(h, p, d);
+  if (status || ws_is_empty(p)) return status;
+  ws_call call;
+  ws_call_begin(&call, h);
+  ws_groups groups = {.of_all = *p, .count = p->batch_count, .index_bytes = 8, .alpha = d->alpha.device, .beta = d->beta.device};
+  groups.of_all.batch_count = 1;
+  int device;
+  if ((status = check_pointers(h, p, s, call.settings.check))) return status;
+  status = ws_groups_locate(&call, &groups, &device);
+  if (status) return status;
+  if (device < 0) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; alpha and beta are not in a GPU's memory");
+  return ws_grouped_on_device(&call, &groups, device);
+}
+
 wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
@@ -388,7 +425,7 @@ wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
   const said s = {desc->layout, desc->transa, desc->transb};
   ws_problem p;
   make_problem(desc, &s, &p);
-  return run(h, &p, &s);
+  return desc->scalar_mode == WSGEMM_SCALAR_DEVICE ? run_with_device_scalars(h, &p, &s, desc) : run(h, &p, &s);
 }
 
 wsgemm_status ws_problem_of(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p) {
@@ -408,7 +445,8 @@ wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm
   const wsgemm_status status = ws_problem_of(h, desc, &p);
   if (status) return status;
   const ws_call call = ws_call_of(h);
-  return ws_gemm_workspace_bytes(&call, &p, bytes);
+  *bytes = 0;
+  return desc->scalar_mode == WSGEMM_SCALAR_DEVICE ? WSGEMM_SUCCESS : ws_gemm_workspace_bytes(&call, &p, bytes);
 }
 
 /* The product as the caller has it; a row-major one also as it is computed, since kernel, tile and
@@ -430,13 +468,18 @@ size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char 
   if (bytes > 0) text[0] = '\0';
   wsgemm_handle *h = ws_handle(handle);
   ws_problem p;
-  const wsgemm_status status = h ? ws_problem_of(h, desc, &p) : ws_fail_handle();
+  wsgemm_status status = h ? ws_problem_of(h, desc, &p) : ws_fail_handle();
+  const bool has_device_scalars = !status && desc->scalar_mode == WSGEMM_SCALAR_DEVICE;
+  if (has_device_scalars) status = check_device_scalars(h, &p, desc);
   if (status) {
     ws_text_add(&t, "error: %s\n", wsgemm_last_error());
   } else {
     const ws_call call = ws_call_of(h);
     explain_problem(desc, &p, &t);
-    ws_gemm_explain(&call, &p, &t);
+    if (has_device_scalars)
+      ws_text_add(&t, "scalars: in device memory, so in one launch by a row for groups\n");
+    else
+      ws_gemm_explain(&call, &p, &t);
   }
   return t.length;
 }

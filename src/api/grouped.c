@@ -124,7 +124,12 @@ static wsgemm_status check_group(wsgemm_handle *h, const ws_problem *p, int64_t 
   return missing ? ws_fail(h, WSGEMM_INVALID_POINTER, "group %lld: %s is NULL", (long long)group, missing) : WSGEMM_SUCCESS;
 }
 
-/* Of groups whose arrays the host cannot read. */
+/* Of groups whose arrays the host cannot read: the most of any, or of all. */
+static wsgemm_status check_sizes(wsgemm_handle *h, const wsgemm_grouped_desc *d) {
+  wsgemm_status status = ws_check_size(h, "m", d->m);
+  if (!status) status = ws_check_size(h, "n", d->n);
+  return status ? status : ws_check_size(h, "k", d->k);
+}
 static wsgemm_status check_pointers(wsgemm_handle *h, const ws_groups *groups, bool transposed) {
   const ws_problem *p = &groups->of_all;
   const char *missing = !p->c.data && !groups->c ? "c" : NULL;
@@ -151,7 +156,7 @@ wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *handle, const wsgemm_grouped_de
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
   wsgemm_status status = check_desc(h, desc);
-  ws_groups groups;
+  ws_groups groups = {.count = 0};
   if (!status) status = make_groups(h, desc, &groups);
   if (status || groups.count == 0) return status;
   if (is_ragged(desc) && !desc->offsets) return ws_fail(h, WSGEMM_INVALID_POINTER, "offsets is NULL");
@@ -163,6 +168,8 @@ wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *handle, const wsgemm_grouped_de
   if (status) return status;
   groups.arrays_are_here = device < 0;
   if (!groups.arrays_are_here) {
+    status = check_sizes(h, desc);
+    if (status) return status;
     if (groups.of_all.m == 0 || groups.of_all.n == 0) return WSGEMM_SUCCESS;
     status = check_pointers(h, &groups, transposed);
     return status ? status : ws_grouped_on_device(&call, &groups, device);

@@ -10,12 +10,13 @@ typedef struct ws_groups {
   int64_t count;
   wsgemm_ragged ragged;
   int index_bytes;
-  const void *ends;   /* of ragged ones */
+  const void *ends;     /* of ragged ones */
   bool arrays_are_here; /* these, and those below, are in host memory */
   /* NULL: of_all has it */
   const void *m, *n, *k, *lda, *ldb, *ldc;
   const void *const *a, *const *b;
   void *const *c;
+  const void *alpha, *beta; /* of all groups, in device memory (both); NULL: those of of_all */
 } ws_groups;
 
 static inline int64_t ws_index_at(const void *array, int index_bytes, int64_t i) {

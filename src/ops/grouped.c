@@ -15,10 +15,10 @@ static ws_place place_of(const ws_call *call, const void *array, int *device, ws
 }
 
 /* What a call may give besides matrices. */
-enum { N_ARRAYS = 10 };
+enum { N_ARRAYS = 12 };
 static int arrays_of(const ws_groups *groups, const void *(*arrays)[N_ARRAYS]) {
-  const void *const all[N_ARRAYS] = {groups->ends, groups->m,   groups->n, groups->k, groups->lda,
-                                     groups->ldb,  groups->ldc, groups->a, groups->b, groups->c};
+  const void *const all[N_ARRAYS] = {groups->ends, groups->m, groups->n, groups->k, groups->lda,   groups->ldb,
+                                     groups->ldc,  groups->a, groups->b, groups->c, groups->alpha, groups->beta};
   int n = 0;
   for (int i = 0; i < N_ARRAYS; i++)
     if (all[i]) (*arrays)[n++] = all[i];
@@ -39,11 +39,11 @@ wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, int
     if (place == WS_PLACE_BAD) return status;
     if (place != WS_PLACE_DEVICE) continue;
     if (n_on_device++ > 0 && of_array != *device)
-      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays of groups are on devices %d and %d", *device, of_array);
+      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are on devices %d and %d", *device, of_array);
     *device = of_array;
   }
   if (n_on_device == 0 || n_on_device == n) return WSGEMM_SUCCESS;
-  return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "some arrays of groups are in device memory, others in host memory");
+  return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "some arrays or scalars are in device memory, others in host memory");
 }
 
 /* Matrices that arrays of pointers have are looked at by nobody. */
@@ -58,9 +58,10 @@ wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups,
     const ws_place place = place_of(call, matrices[i], &of_matrix, &status);
     if (place == WS_PLACE_BAD) return status;
     if (place == WS_PLACE_HOST)
-      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets or arrays are in device memory, the matrices are not");
+      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are in device memory, the matrices are not");
     if (of_matrix != device)
-      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets or arrays are on device %d, the matrices on %d", device, of_matrix);
+      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are on device %d, the matrices on %d", device,
+                     of_matrix);
   }
   return ws_devices->grouped(call, groups, device);
 }

@@ -113,7 +113,9 @@ static bool is_one(const struct groups *g, int which) {
 static int64_t ragged_shift(const struct groups *g, int which, int64_t begin, int64_t ld) {
   const bool trans = is_trans(g, which);
   const wsgemm_ragged r = g->d.ragged;
-  const bool along_lines = which == C ? r == WSGEMM_RAGGED_M : which == A ? (r == WSGEMM_RAGGED_M) != trans : (r == WSGEMM_RAGGED_K) != trans;
+  const bool along_lines = which == C   ? r == WSGEMM_RAGGED_M
+                           : which == A ? (r == WSGEMM_RAGGED_M) != trans
+                                        : (r == WSGEMM_RAGGED_K) != trans;
   return begin * (along_lines ? 1 : ld);
 }
 
@@ -252,8 +254,8 @@ static const void *sizes_on_device(struct groups *g, size_t member) {
     memcpy(&wide[i], (const char *)&g->group[i] + member, sizeof wide[i]);
     narrow[i] = (int32_t)wide[i];
   }
-  return g->arrays[g->n_arrays++] = gpu_copy(g->d.index_bytes == 8 ? (const void *)wide : narrow,
-                                             (size_t)(g->d.group_count * g->d.index_bytes));
+  return g->arrays[g->n_arrays++] =
+             gpu_copy(g->d.index_bytes == 8 ? (const void *)wide : narrow, (size_t)(g->d.group_count * g->d.index_bytes));
 }
 static void *places_on_device(struct groups *g, int which) {
   const void *places[MOST_GROUPS];
@@ -268,8 +270,8 @@ static void *ends_on_device(struct groups *g) {
     wide[i] = end += g->d.ragged == WSGEMM_RAGGED_M ? x->m : g->d.ragged == WSGEMM_RAGGED_N ? x->n : x->k;
     narrow[i] = (int32_t)end;
   }
-  return g->arrays[g->n_arrays++] = gpu_copy(g->d.index_bytes == 8 ? (const void *)wide : narrow,
-                                             (size_t)(g->d.group_count * g->d.index_bytes));
+  return g->arrays[g->n_arrays++] =
+             gpu_copy(g->d.index_bytes == 8 ? (const void *)wide : narrow, (size_t)(g->d.group_count * g->d.index_bytes));
 }
 
 static void exchange(wsgemm_grouped_desc *d) {
@@ -292,7 +294,8 @@ static wsgemm_grouped_desc device_desc(struct groups *g) {
   if (g->form == PLACES || g->form == GENERAL) d.m_array = sizes_on_device(g, offsetof(struct group, m));
   if (g->form == GENERAL) {
     d.n_array = sizes_on_device(g, offsetof(struct group, n)), d.k_array = sizes_on_device(g, offsetof(struct group, k));
-    d.lda_array = sizes_on_device(g, offsetof(struct group, ld[A])), d.ldb_array = sizes_on_device(g, offsetof(struct group, ld[B]));
+    d.lda_array = sizes_on_device(g, offsetof(struct group, ld[A])),
+    d.ldb_array = sizes_on_device(g, offsetof(struct group, ld[B]));
     d.ldc_array = sizes_on_device(g, offsetof(struct group, ld[C]));
   }
   if (g->form == POINTERS || g->form == GENERAL)
@@ -342,9 +345,11 @@ static void check_same(const struct groups *g, const unsigned char *got, const u
   size_t first = 0;
   while (first < bytes_of(&g->of[C]) && is_same_number(got + first, wanted + first, real)) first += real;
   CHECK(first == bytes_of(&g->of[C]),
-        "%s: byte %zu of %zu: form %d, %lld groups, ops %d %d, types %d %d, m %lld, n %lld, k %lld, beta %d, epilogue %d, bias %d, residual %d",
-        what, first, bytes_of(&g->of[C]), g->form, (long long)d->group_count, (int)d->transa, (int)d->transb, (int)d->type_a, (int)d->type_c,
-        (long long)d->m, (long long)d->n, (long long)d->k, d->beta.s != 0, (int)d->epilogue, g->of[BIAS].host != NULL, g->of[RESIDUAL].host != NULL);
+        "%s: byte %zu of %zu: form %d, %lld groups, ops %d %d, types %d %d, m %lld, n %lld, k %lld, beta %d, epilogue %d, bias "
+        "%d, residual %d",
+        what, first, bytes_of(&g->of[C]), g->form, (long long)d->group_count, (int)d->transa, (int)d->transb, (int)d->type_a,
+        (int)d->type_c, (long long)d->m, (long long)d->n, (long long)d->k, d->beta.s != 0, (int)d->epilogue,
+        g->of[BIAS].host != NULL, g->of[RESIDUAL].host != NULL);
 }
 
 /* ---- cases --------------------------------------------------------------------------------------- */
@@ -387,19 +392,38 @@ static void exact(void) {
   wsgemm_destroy(handle);
 }
 
+/* Alpha and beta in device memory, of products alone. */
+static void scalars(void) {
+  rng = check_random_from(244);
+  if (!is_built_in()) return;
+  for (int turn = 0; turn < 4 * N_TYPES / check_scale() + 2 * N_TYPES; turn++) {
+    struct groups *g = groups_new(types[turn % N_TYPES], 1 + turn % (N_FORMS - 1), drawn(1, 12), 200, 300, true);
+    const size_t bytes = type_bytes(g->d.type_scalar);
+    const wsgemm_scalar both[] = {g->d.alpha, g->d.beta};
+    char *const device = g->arrays[g->n_arrays++] = gpu_copy(both, sizeof both);
+    unsigned char *wanted = c_of_each(g, NULL, false);
+    for (int64_t i = 0; i < g->d.group_count; i++) {
+      wsgemm_gemm_desc s = alone_of(g, i, true);
+      s.scalar_mode = WSGEMM_SCALAR_DEVICE, s.alpha.device = device, s.beta.device = device + sizeof both[0];
+      CHECK(bytes <= sizeof both[0] && wsgemm_gemm(NULL, &s) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    }
+    unsigned char *got = c_after(g);
+    check_same(g, got, wanted, "scalars in device memory");
+    free(got), free(wanted), groups_free(g);
+  }
+}
+
 /* Rows with kernels for groups, as groups.h names them. */
 static const char *const rows[] = {
-    "sgemm_tf32w2_128x128_g1_k1", "sgemm_tf32w2_64x64_g1_k1",    "sgemm_tf32x2_64x16_g2_k1",    "sgemm_tf32x2_16x64_g2_k1",
-    "sgemm_tf32w1_128x128_g1_k1", "sgemm_tf32w1_64x64_g1_k1",    "sgemm_ffma_64x64_g2_k1",      "sgemm_ffma_32x32_g4_k1",
-    "sgemm_ffma_64x16_g4_k1",     "sgemm_ffma_16x64_g4_k1",      "dgemm_dmma_128x64_g1_k1",     "dgemm_dmma_64x64_g1_k1",
-    "dgemm_dmma_32x32_g1_k1",     "dgemm_dmma_64x16_g2_k1",      "dgemm_dmma_16x64_g2_k1",      "cgemm_tf32w2_128x64_g1_k1",
-    "cgemm_tf32w2_64x32_g1_k1",   "cgemm_tf32x2_32x32_g4_k1",    "zgemm_dmma_64x64_g1_k1",      "zgemm_dmma_32x32_g1_k1",
+    "sgemm_tf32w2_128x128_g1_k1",  "sgemm_tf32w2_64x64_g1_k1",    "sgemm_tf32x2_64x16_g2_k1",    "sgemm_tf32x2_16x64_g2_k1",
+    "sgemm_tf32w1_128x128_g1_k1",  "sgemm_tf32w1_64x64_g1_k1",    "sgemm_ffma_64x64_g2_k1",      "sgemm_ffma_32x32_g4_k1",
+    "sgemm_ffma_64x16_g4_k1",      "sgemm_ffma_16x64_g4_k1",      "dgemm_dmma_128x64_g1_k1",     "dgemm_dmma_64x64_g1_k1",
+    "dgemm_dmma_32x32_g1_k1",      "dgemm_dmma_64x16_g2_k1",      "dgemm_dmma_16x64_g2_k1",      "cgemm_tf32w2_128x64_g1_k1",
+    "cgemm_tf32w2_64x32_g1_k1",    "cgemm_tf32x2_32x32_g4_k1",    "zgemm_dmma_64x64_g1_k1",      "zgemm_dmma_32x32_g1_k1",
     "hgemm_direct_64x64x16_g2_k1", "hgemm_direct_64x16x16_g4_k1", "hgemm_direct_16x64x16_g4_k1", "bgemm_direct_64x64x16_g2_k1",
     "bgemm_direct_64x16x16_g4_k1", "bgemm_direct_16x64x16_g4_k1"};
 
-static wsgemm_type type_of_row(const char *row) {
-  return types[strchr("sdczhb", row[0]) - "sdczhb"];
-}
+static wsgemm_type type_of_row(const char *row) { return types[strchr("sdczhb", row[0]) - "sdczhb"]; }
 
 static bool is_by_row(wsgemm_handle *handle, const wsgemm_gemm_desc *s, const char *row) {
   char kernel[NAME_BYTES];
@@ -431,8 +455,8 @@ static void bits(void) {
         const size_t bytes = type_bytes(g->d.type_c);
         for (int64_t j = 0; j < x->n; j++) {
           const size_t at = (size_t)(GUARD + x->at[C] + j * x->ld[C]) * bytes;
-          CHECK(memcmp(got + at, wanted + at, (size_t)x->m * bytes) == 0, "%s: form %d, group %lld, %lldx%lldx%lld, column %lld", rows[r],
-                g->form, (long long)i, (long long)x->m, (long long)x->n, (long long)x->k, (long long)j);
+          CHECK(memcmp(got + at, wanted + at, (size_t)x->m * bytes) == 0, "%s: form %d, group %lld, %lldx%lldx%lld, column %lld",
+                rows[r], g->form, (long long)i, (long long)x->m, (long long)x->n, (long long)x->k, (long long)j);
         }
         free(wanted);
         n_compared++;
@@ -513,7 +537,8 @@ static void graph(void) {
 }
 
 int main(int argc, char **argv) {
-  static const struct check_case cases[] = {{"exact", exact}, {"bits", bits}, {"hostile", hostile}, {"graph", graph}};
+  static const struct check_case cases[] = {
+      {"exact", exact}, {"scalars", scalars}, {"bits", bits}, {"hostile", hostile}, {"graph", graph}};
   gpu_open();
   return check_main("gpu_groups", cases, sizeof cases / sizeof cases[0], argc, argv);
 }

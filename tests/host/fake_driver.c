@@ -605,6 +605,10 @@ static void find_row(fake_launch *l, const char *kernel) {
   }
 }
 
+/* A row's kernel for groups, after whose name comes "groups" and the ops; and the other one for ragged groups. */
+static bool is_of_groups(const char *kernel) { return strstr(kernel, "_groups_") != NULL; }
+static bool is_grouped(const char *kernel) { return strncmp(kernel + 1, "grouped_", 8) == 0; }
+
 static void copy_args(fake_launch *l, const void *parameter) {
   if (strcmp(l->kernel, "align_copy") == 0) {
     memcpy(&l->pitch, parameter, sizeof l->pitch);
@@ -628,9 +632,14 @@ static void copy_args(fake_launch *l, const void *parameter) {
     l->args = l->fallback.gemm;
     return;
   }
-  if (strncmp(l->kernel + 1, "grouped_", 8) == 0) {
+  if (is_grouped(l->kernel)) {
     memcpy(&l->grouped, parameter, sizeof l->grouped);
     l->args = (ws_gemm_args){.sched = l->grouped.sched};
+    return;
+  }
+  if (is_of_groups(l->kernel)) {
+    memcpy(&l->groups, parameter, sizeof l->groups);
+    l->args = l->groups.common.gemm;
     return;
   }
   if (l->row_idx < 0 || !ws_is_by_map(ws_cuda_rows[l->row_idx].kind)) {
@@ -705,7 +714,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   memcpy(l->kernel, kernel->name, sizeof l->kernel);
   find_row(l, kernel->name);
   copy_args(l, parameters[0]);
-  if (strncmp(l->kernel + 1, "grouped_", 8) == 0) memcpy(&l->grouped_ends, parameters[1], sizeof l->grouped_ends);
+  if (is_grouped(l->kernel) || is_of_groups(l->kernel)) memcpy(&l->grouped_ends, parameters[1], sizeof l->grouped_ends);
   check_launch(l);
   if (fake.compute) fake.compute(l);
   return leave(result);

@@ -14,6 +14,7 @@
 #include "cuda/shared/copied_args.h"
 #include "cuda/shared/fallback_args.h"
 #include "cuda/shared/float_copy_args.h"
+#include "cuda/shared/group_args.h"
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/kernel_args.h"
 #include "cuda/shared/launch_state.h"
@@ -78,8 +79,9 @@ typedef struct fake_launch {
   ws_fallback_args fallback;       /* of sfallback; args then has its product's */
   /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
   ws_wgmma_args wgmma;
-  ws_grouped_args grouped; /* of the kernels of ragged groups; args then has their scheduler */
-  ws_grouped_ends grouped_ends;
+  ws_grouped_args grouped;      /* of the kernels of ragged groups; args then has their scheduler */
+  ws_group_args groups;         /* of rows' kernels for groups; args then has what all groups share */
+  ws_grouped_ends grouped_ends; /* of both */
 } fake_launch;
 
 /* Memory of a graph: allocated in its capture, and freed. */

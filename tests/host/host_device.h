@@ -21,6 +21,7 @@
 #define __global__
 #define __shared__
 #define __forceinline__ inline
+#define __noinline__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 struct float2 {
@@ -47,6 +48,10 @@ double host_from_lane(double x, int lane);
 template <class Real> Real __shfl_sync(uint32_t, Real x, int lane) { return Real(host_from_lane(double(x), lane)); }
 template <class Real> Real __shfl_xor_sync(uint32_t, Real x, int lanes) {
   return Real(host_from_lane(double(x), int(threadIdx.x % 32) ^ lanes));
+}
+template <class Real> Real __shfl_up_sync(uint32_t, Real x, int lanes) {
+  const int lane = int(threadIdx.x % 32);
+  return Real(host_from_lane(double(x), lane < lanes ? lane : lane - lanes));
 }
 inline int __any_sync(uint32_t, int is_so) {
   double any = 0;

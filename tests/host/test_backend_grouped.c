@@ -1,6 +1,6 @@
 /* test_backend_grouped.c - groups in device memory: with offsets there one launch that is told where they
- * are, without looking at them; with offsets in host memory a product for each group; and what is not
- * built in. Seen by a fake driver, whose device memory cannot be accessed. */
+ * are, without looking at them; with offsets in host memory one for few groups, or a product for each; what other
+ * kernels take (test_backend_groups.c), and what is not built in. Seen by a fake driver, whose device memory cannot be accessed. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -111,52 +111,52 @@ CHILD_CASE(ends_in_host_memory) {
     const fake_launch *l = &fake.launch[0];
     CHECK(strstr(l->kernel, "grouped") && !l->grouped.ends && l->grouped.n_groups == N_GROUPS, "%s", l->kernel);
     for (int i = 0; i < N_GROUPS; i++) CHECK(l->grouped_ends.end[i] == host_ends[i], "end %d: %d", i, l->grouped_ends.end[i]);
-    d.a = (const char *)d.a + 2;
-    CHECK(run(&d) == WSGEMM_SUCCESS && fake.n_launches > 1, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
+    d.a = (const char *)d.a + 2; /* another kernel, of small ones (test_backend_groups.c) */
+    REQUIRE(run(&d) == WSGEMM_SUCCESS && fake.n_launches == 1, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
+    CHECK(strstr(fake.launch[0].kernel, "_groups_"), "%s", fake.launch[0].kernel);
   }
 }
 
 CHILD_CASE(group_by_group) {
   (void)unused;
   wsgemm_grouped_desc d = rows_desc(WSGEMM_F64);
-  d.offsets = host_ends;
+  d.offsets = host_ends, d.n = d.ldb = d.ldc = 16384; /* too large to share a launch */
   CHECK(run(&d) == WSGEMM_SUCCESS && fake.n_launches >= 4, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
   d.offsets = (const int64_t[N_GROUPS]){1, 1, 0, 130, 290};
   CHECK(run(&d) == WSGEMM_INVALID_VALUE && fake.n_launches == 0, "%s", wsgemm_last_error());
 }
 
-struct lacking {
-  void (*change)(wsgemm_grouped_desc *d);
-  const char *says;
-};
 #define CHANGE(name, ...) \
   static void name(wsgemm_grouped_desc *d) { __VA_ARGS__; }
 CHANGE(of_floats, *d = rows_desc(WSGEMM_F32))
 CHANGE(other_half, d->type_c = WSGEMM_F16)
 CHANGE(odd_residual, d->residual = d->a, d->ld_residual = 65)
-CHANGE(pedantic, d->math = WSGEMM_MATH_PEDANTIC)
 CHANGE(columns, d->ragged = WSGEMM_RAGGED_N)
 CHANGE(a_transposed, d->transa = WSGEMM_TRANS, d->lda = TOTAL)
 CHANGE(many, d->group_count = 1025)
 CHANGE(unaligned, d->a = (const char *)d->a + 2)
 CHANGE(odd_n, d->n = 63)
+CHANGE(sizes, d->n_array = (const char *)d->offsets + 4096)
+
+/* What this kernel cannot do others can. */
+CHILD_CASE(by_other_kernels) {
+  (void)unused;
+  void (*const changes[])(wsgemm_grouped_desc *) = {of_floats, other_half, odd_residual, columns, a_transposed,
+                                                    many,      unaligned,  odd_n,        sizes};
+  for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
+    changes[i](&d);
+    REQUIRE(run(&d) == WSGEMM_SUCCESS && fake.n_launches == 1, "change %zu: %s", i, wsgemm_last_error());
+    CHECK(strstr(fake.launch[0].kernel, "_groups_"), "change %zu: %s", i, fake.launch[0].kernel);
+  }
+}
 
 CHILD_CASE(not_built_in) {
   (void)unused;
-  static const struct lacking table[] = {
-      {of_floats, "F16 or BF16"},  {other_half, "F16 or BF16"},          {odd_residual, "multiples of 16 bytes"},
-      {pedantic, "tensor cores"},  {columns, "across what is ragged"},   {a_transposed, "along k"},
-      {many, "no more than 1024"}, {unaligned, "multiples of 16 bytes"}, {odd_n, "C of multiples of 8"}};
-  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-    wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
-    table[i].change(&d);
-    const wsgemm_status status = run(&d);
-    CHECK(status == WSGEMM_NOT_SUPPORTED && strstr(wsgemm_last_error(), table[i].says) && fake.n_launches == 0, "%s: %s",
-          table[i].says, wsgemm_last_error());
-  }
   wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
-  d.n_array = d.offsets;
-  CHECK(run(&d) == WSGEMM_NOT_SUPPORTED && strstr(wsgemm_last_error(), "offsets alone"), "%s", wsgemm_last_error());
+  d.math = WSGEMM_MATH_PEDANTIC;
+  CHECK(run(&d) == WSGEMM_NOT_SUPPORTED && strstr(wsgemm_last_error(), "tensor cores") && fake.n_launches == 0, "%s",
+        wsgemm_last_error());
   static float host[TOTAL * K];
   d = rows_desc(WSGEMM_BF16);
   d.a = d.b = host, d.c = host;
@@ -170,5 +170,6 @@ static const struct check_case cases[] = {{"one_launch", one_launch},
                                           {"steps", steps},
                                           {"ends_in_host_memory", ends_in_host_memory},
                                           {"group_by_group", group_by_group},
+                                          {"by_other_kernels", by_other_kernels},
                                           {"not_built_in", not_built_in}};
 CHECK_MAIN("backend_grouped", cases)
