@@ -19,9 +19,16 @@ typedef int batched_fn(void *, int, int, int64_t, int64_t, int64_t, const void *
 typedef int batched_ex_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int, int64_t, int64_t,
                           const void *, int, int64_t, int64_t, const void *, void *, int, int64_t, int64_t, int64_t, int, int);
 
+typedef int pointers_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *const *, int64_t,
+                        const void *const *, int64_t, const void *, void *const *, int64_t, int64_t);
+typedef int pointers_ex_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *const *, int, int64_t,
+                           const void *const *, int, int64_t, const void *, void *const *, int, int64_t, int64_t, int, int);
+
 static void *handle;
 static batched_fn *batched[4];
 static batched_ex_fn *batched_ex;
+static pointers_fn *pointers[4];
+static pointers_ex_fn *pointers_ex;
 static gemm_fn *gemm[4];
 static gemm_ex_fn *gemm_ex;
 static int (*set_math)(void *, int);
@@ -46,6 +53,10 @@ bool ws_bench_cublas_open(cudaStream_t stream) {
                                         "cublasCgemmStridedBatched_64", "cublasZgemmStridedBatched_64"};
   for (int t = 0; t < 4; t++) ws_bench_find(library, batches[t], &batched[t]);
   ws_bench_find(library, "cublasGemmStridedBatchedEx_64", &batched_ex);
+  static const char *const by_pointers[] = {"cublasSgemmBatched_64", "cublasDgemmBatched_64", "cublasCgemmBatched_64",
+                                            "cublasZgemmBatched_64"};
+  for (int t = 0; t < 4; t++) ws_bench_find(library, by_pointers[t], &pointers[t]);
+  ws_bench_find(library, "cublasGemmBatchedEx_64", &pointers_ex);
   if (!create || !set_stream || !set_math || !property || !gemm[0] || !gemm[1] || !gemm[2] || !gemm[3] || !gemm_ex ||
       create(&handle) != 0 || set_stream(handle, stream) != 0 || set_math(handle, DEFAULT_MATH) != 0) {
     puts("no peer: this libcublas cannot be used");
@@ -93,4 +104,15 @@ bool ws_bench_cublas_gemm_batched(wsgemm_type type, wsgemm_op transa, wsgemm_op 
                                     c, half, ldc, stride_c, count, COMPUTE_32F, DEFAULT_ALGORITHM) == 0;
   return batched[type] && batched[type](handle, op_a, op_b, m, n, k, of.one, a, lda, stride_a, b, ldb, stride_b, of.zero, c, ldc,
                                         stride_c, count) == 0;
+}
+
+bool ws_bench_cublas_gemm_pointers(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k,
+                                   const void *const *a, int64_t lda, const void *const *b, int64_t ldb, void *const *c,
+                                   int64_t ldc, int64_t count) {
+  const scalars of = scalars_of(type);
+  const int op_a = op_of(transa), op_b = op_of(transb), half = half_of(type);
+  if (half >= 0)
+    return pointers_ex && pointers_ex(handle, op_a, op_b, m, n, k, of.one, a, half, lda, b, half, ldb, of.zero, c, half, ldc,
+                                      count, COMPUTE_32F, DEFAULT_ALGORITHM) == 0;
+  return pointers[type] && pointers[type](handle, op_a, op_b, m, n, k, of.one, a, lda, b, ldb, of.zero, c, ldc, count) == 0;
 }

@@ -26,6 +26,10 @@ bool ws_bench_cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, 
 bool ws_bench_cublas_gemm_batched(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k,
                                   const void *a, int64_t lda, int64_t stride_a, const void *b, int64_t ldb, int64_t stride_b,
                                   void *c, int64_t ldc, int64_t stride_c, int64_t count);
+/* The same of matrices at `count` places each: arrays of pointers, in device memory themselves. */
+bool ws_bench_cublas_gemm_pointers(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k,
+                                   const void *const *a, int64_t lda, const void *const *b, int64_t ldb, void *const *c,
+                                   int64_t ldc, int64_t count);
 
 #ifdef __cplusplus
 }

@@ -86,7 +86,8 @@ extern __thread int ws_cublas_depth __attribute__((tls_model("initial-exec"), vi
 /* ---- A call (take.c) ------------------------------------------------------------------------- */
 
 /* desc.gemm's or desc.level3's sizes, lds, pointers, enumerators and types are the caller's, its math
- * what the compute type asks for (INHERIT: what the handle says); the rest is take.c's. */
+ * what the compute type asks for (INHERIT: what the handle says); the rest is take.c's. A batch by
+ * pointers is desc.gemm without matrices, and the arrays beside it. */
 typedef struct ws_cublas_call {
   ws_cublas_function function;
   void *handle;
@@ -94,7 +95,10 @@ typedef struct ws_cublas_call {
   bool is_lt;               /* `stream` and `scalars` count, and no handle's modes */
   bool is_bad;              /* an enumerator that wsgemm does not have */
   bool is_foreign;          /* types, a compute type or an epilogue likewise */
+  bool has_arrays;          /* `a`, `b` and `c` count: pointers of each product, in device memory */
   const void *alpha, *beta; /* beta: NULL: the routine has none */
+  const void *const *a, *const *b;
+  void *const *c;
   wsgemm_type type_alpha, type_beta;
   cudaStream_t stream;
   cublasPointerMode_t scalars;
@@ -108,7 +112,7 @@ typedef struct ws_cublas_call {
 /* Whether wsgemm has computed the call; *status is then the caller's. */
 bool ws_cublas_take(ws_cublas_call *call, cublasStatus_t *status);
 
-/* Whether no C of this size is wsgemm's; whether a product may be, by sizes and types, epilogue or not. */
+/* Of cublasLtMatmul: whether no C of this size is wsgemm's; whether a product may be, by sizes and types, epilogue or not. */
 bool ws_cublas_is_small(int64_t m, int64_t n);
 bool ws_cublas_may_win(const ws_cublas_call *call);
 

@@ -8,21 +8,35 @@
 
 #include "cublas/types.h"
 
-#define BEGIN_GEMM(symbol, alpha_, beta_)                                           \
+/* All but where the matrices are. */
+#define BEGIN_PRODUCT(symbol, alpha_, beta_)                                        \
   ws_cublas_call call;                                                              \
   call.function = WS_##symbol, call.handle = handle;                                \
   call.is_level3 = call.is_lt = call.is_bad = call.is_foreign = false;              \
+  call.has_arrays = false;                                                          \
   call.alpha = (alpha_), call.beta = (beta_);                                       \
   call.desc.gemm = (wsgemm_gemm_desc)WSGEMM_GEMM_DESC_INIT;                         \
   wsgemm_gemm_desc *const d = &call.desc.gemm;                                      \
   d->transa = op_of(transa, &call.is_bad), d->transb = op_of(transb, &call.is_bad); \
   d->m = m, d->n = n, d->k = k;                                                     \
-  d->a = A, d->lda = lda, d->b = B, d->ldb = ldb, d->c = C, d->ldc = ldc
+  d->lda = lda, d->ldb = ldb, d->ldc = ldc
+
+#define BEGIN_GEMM(symbol, alpha_, beta_) \
+  BEGIN_PRODUCT(symbol, alpha_, beta_);   \
+  d->a = A, d->b = B, d->c = C
+
+/* A, B and C are arrays of pointers. */
+#define BEGIN_BATCH(symbol, alpha_, beta_, count)                                              \
+  BEGIN_PRODUCT(symbol, alpha_, beta_);                                                        \
+  call.has_arrays = true;                                                                      \
+  call.a = (const void *const *)A, call.b = (const void *const *)B, call.c = (void *const *)C; \
+  d->batch_count = (count)
 
 #define BEGIN_LEVEL3(symbol, routine_, x, type_alpha_, type_beta_, alpha_, beta_) \
   ws_cublas_call call;                                                            \
   call.function = WS_##symbol, call.handle = handle;                              \
   call.is_level3 = true, call.is_lt = call.is_bad = call.is_foreign = false;      \
+  call.has_arrays = false;                                                        \
   call.alpha = (alpha_), call.beta = (beta_);                                     \
   call.type_alpha = (type_alpha_), call.type_beta = (type_beta_);                 \
   call.desc.level3 = (wsgemm_level3_desc)WSGEMM_LEVEL3_DESC_INIT;                 \
@@ -60,6 +74,16 @@
                     batch_count);                                                                                               \
   }
 
+#define ENTRY_batched(symbol, x, INT)                                                                                            \
+  WS_CUBLAS_EXPORT cublasStatus_t symbol(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, INT m,       \
+                                         INT n, INT k, const ELEMENT_##x *alpha, const ELEMENT_##x *const A[], INT lda,          \
+                                         const ELEMENT_##x *const B[], INT ldb, const ELEMENT_##x *beta, ELEMENT_##x *const C[], \
+                                         INT ldc, INT batch_count) {                                                             \
+    BEGIN_BATCH(symbol, alpha, beta, batch_count);                                                                               \
+    SET_TYPE(x);                                                                                                                 \
+    TAKE_OR_PASS_ON(symbol, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc, batch_count);                  \
+  }
+
 #define ENTRY_gemm_ex(symbol, x, INT)                                                                                        \
   WS_CUBLAS_EXPORT cublasStatus_t symbol(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, INT m,   \
                                          INT n, INT k, const void *alpha, const void *A, cudaDataType type_a, INT lda,       \
@@ -82,6 +106,18 @@
     call.is_foreign = !set_types(&call, type_a, type_b, type_c, compute);                                                      \
     TAKE_OR_PASS_ON(symbol, handle, transa, transb, m, n, k, alpha, A, type_a, lda, strideA, B, type_b, ldb, strideB, beta, C, \
                     type_c, ldc, strideC, batch_count, compute, algo);                                                         \
+  }
+
+#define ENTRY_batched_ex(symbol, x, INT)                                                                                         \
+  WS_CUBLAS_EXPORT cublasStatus_t symbol(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, INT m,       \
+                                         INT n, INT k, const void *alpha, const void *const A[], cudaDataType type_a, INT lda,   \
+                                         const void *const B[], cudaDataType type_b, INT ldb, const void *beta, void *const C[], \
+                                         cudaDataType type_c, INT ldc, INT batch_count, cublasComputeType_t compute,             \
+                                         cublasGemmAlgo_t algo) {                                                                \
+    BEGIN_BATCH(symbol, alpha, beta, batch_count);                                                                               \
+    call.is_foreign = !set_types(&call, type_a, type_b, type_c, compute);                                                        \
+    TAKE_OR_PASS_ON(symbol, handle, transa, transb, m, n, k, alpha, A, type_a, lda, B, type_b, ldb, beta, C, type_c, ldc,        \
+                    batch_count, compute, algo);                                                                                 \
   }
 
 #define ENTRY_SYMM(symbol, x, INT, routine)                                                                                      \

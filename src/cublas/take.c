@@ -15,6 +15,7 @@ typedef struct product {
   wsgemm_type type;
   int64_t m, n, k;
   bool is_odd;
+  int64_t n_together; /* that least_products is of */
 } product;
 
 static bool is_odd(const wsgemm_gemm_desc *d) {
@@ -26,7 +27,8 @@ static product product_of(const ws_cublas_call *call) {
   if (!call->is_level3) {
     const wsgemm_gemm_desc *const d = &call->desc.gemm;
     const bool has_epilogue = d->bias || d->epilogue != WSGEMM_EPILOGUE_NONE;
-    return (product){has_epilogue ? WSGEMM_GEMM_EPILOGUE : WSGEMM_GEMM, d->type_a, d->m, d->n, d->k, is_odd(d)};
+    const int routine = call->has_arrays ? WSGEMM_GEMM_POINTERS : has_epilogue ? WSGEMM_GEMM_EPILOGUE : WSGEMM_GEMM;
+    return (product){routine, d->type_a, d->m, d->n, d->k, is_odd(d), call->has_arrays ? d->batch_count : 1};
   }
   const wsgemm_level3_desc *const d = &call->desc.level3;
   switch (d->routine) {
@@ -34,13 +36,13 @@ static product product_of(const ws_cublas_call *call) {
   case WSGEMM_HERK:
   case WSGEMM_SYR2K:
   case WSGEMM_HER2K:
-    return (product){(int)d->routine, d->type, d->n, d->n, d->k, false};
+    return (product){(int)d->routine, d->type, d->n, d->n, d->k, false, 1};
   default:
-    return (product){(int)d->routine, d->type, d->m, d->n, d->side == WSGEMM_LEFT ? d->m : d->n, false};
+    return (product){(int)d->routine, d->type, d->m, d->n, d->side == WSGEMM_LEFT ? d->m : d->n, false, 1};
   }
 }
 
-static double products_of(const product *p) { return (double)p->m * (double)p->n * (double)p->k; }
+static double products_of(const product *p) { return (double)p->m * (double)p->n * (double)p->k * (double)p->n_together; }
 
 /* The row that knows wsgemm to be faster, in this math (INHERIT: in any). */
 static const ws_cublas_win *find_win(const product *p, wsgemm_math math) {
@@ -57,7 +59,7 @@ static const ws_cublas_win *find_win(const product *p, wsgemm_math math) {
 
 bool ws_cublas_is_small(int64_t m, int64_t n) {
   for (int i = 0; i < N_WINS; i++)
-    if (m >= wins[i].least_mn && n >= wins[i].least_mn) return false;
+    if (wins[i].routine != WSGEMM_GEMM_POINTERS && m >= wins[i].least_mn && n >= wins[i].least_mn) return false;
   return !ws_cublas_settings_now.takes_all;
 }
 
@@ -71,7 +73,8 @@ static ws_cublas_reason first_reason(const ws_cublas_call *call, const product *
   if (call->is_foreign) return WS_CUBLAS_TYPES;
   if (call->is_bad || !call->handle || !call->alpha) return WS_CUBLAS_ARGUMENTS;
   if (!ws_cublas_settings_now.takes_all && !find_win(p, WSGEMM_MATH_INHERIT)) return WS_CUBLAS_SPEED;
-  if (!call->is_level3 && call->desc.gemm.batch_count > 1 && call->desc.gemm.stride_c == 0) return WS_CUBLAS_ARGUMENTS;
+  if (!call->is_level3 && !call->has_arrays && call->desc.gemm.batch_count > 1 && call->desc.gemm.stride_c == 0)
+    return WS_CUBLAS_ARGUMENTS;
   return WS_CUBLAS_TAKEN;
 }
 
@@ -133,7 +136,7 @@ static ws_cublas_reason set_scalars(ws_cublas_call *call) {
   wsgemm_scalar *const alpha = call->is_level3 ? &call->desc.level3.alpha : &call->desc.gemm.alpha;
   wsgemm_scalar *const beta = call->is_level3 ? &call->desc.level3.beta : &call->desc.gemm.beta;
   if (call->scalars != CUBLAS_POINTER_MODE_HOST) {
-    if (call->is_level3 || call->scalars != CUBLAS_POINTER_MODE_DEVICE) return WS_CUBLAS_SCALARS;
+    if (call->is_level3 || call->has_arrays || call->scalars != CUBLAS_POINTER_MODE_DEVICE) return WS_CUBLAS_SCALARS;
     call->desc.gemm.scalar_mode = WSGEMM_SCALAR_DEVICE;
     alpha->device = call->alpha, beta->device = call->beta;
     return WS_CUBLAS_TAKEN;
@@ -144,9 +147,9 @@ static ws_cublas_reason set_scalars(ws_cublas_call *call) {
 }
 
 /* The caller's workspace serves if it holds all that the call would use: with less memory a product is
- * computed in chunks, slower than with the library's own. */
+ * computed in chunks, slower than with the library's own. Kernels of groups use none. */
 static wsgemm_status set_workspace(const ws_cublas_call *call, ws_cublas_state *state) {
-  const bool is_aligned = state->workspace && (uintptr_t)state->workspace % 256 == 0;
+  const bool is_aligned = !call->has_arrays && state->workspace && (uintptr_t)state->workspace % 256 == 0;
   size_t wanted = SIZE_MAX;
   if (is_aligned && call->is_level3) {
     if (wsgemm_level3_workspace_size(state->handle, &call->desc.level3, &wanted) != WSGEMM_SUCCESS) wanted = SIZE_MAX;
@@ -157,6 +160,20 @@ static wsgemm_status set_workspace(const ws_cublas_call *call, ws_cublas_state *
   return wsgemm_set_workspace(state->handle, is_enough ? state->workspace : NULL, is_enough ? state->workspace_bytes : 0);
 }
 
+static wsgemm_status compute_batch(const ws_cublas_call *call, wsgemm_handle *handle) {
+  const wsgemm_gemm_desc *const d = &call->desc.gemm;
+  wsgemm_grouped_desc g = WSGEMM_GROUPED_DESC_INIT;
+  g.transa = d->transa, g.transb = d->transb;
+  g.type_a = d->type_a, g.type_b = d->type_b, g.type_c = d->type_c, g.type_scalar = d->type_scalar;
+  g.math = d->math;
+  g.group_count = d->batch_count;
+  g.m = d->m, g.n = d->n, g.k = d->k;
+  g.alpha = d->alpha, g.beta = d->beta;
+  g.a_array = call->a, g.b_array = call->b, g.c_array = call->c;
+  g.lda = d->lda, g.ldb = d->ldb, g.ldc = d->ldc;
+  return wsgemm_gemm_grouped(handle, &g);
+}
+
 /* Settings of the handle and the call are one step, whoever else uses the same cuBLAS handle. */
 static wsgemm_status compute(ws_cublas_call *call, ws_cublas_state *state) {
   pthread_mutex_lock(&state->lock);
@@ -164,16 +181,23 @@ static wsgemm_status compute(ws_cublas_call *call, ws_cublas_state *state) {
   if (status == WSGEMM_SUCCESS) status = wsgemm_set_stream(state->handle, call->stream);
   if (status == WSGEMM_SUCCESS) status = set_workspace(call, state); /* or ends the one of an earlier call */
   if (status == WSGEMM_SUCCESS)
-    status = call->is_level3 ? wsgemm_level3(state->handle, &call->desc.level3) : wsgemm_gemm(state->handle, &call->desc.gemm);
+    status = call->is_level3    ? wsgemm_level3(state->handle, &call->desc.level3)
+             : call->has_arrays ? compute_batch(call, state->handle)
+                                : wsgemm_gemm(state->handle, &call->desc.gemm);
   pthread_mutex_unlock(&state->lock);
   return status;
 }
 
-/* Host memory would be the CPU's: so what is written must be a GPU's, and wsgemm refuses a mixture. */
-static ws_cublas_reason check_place(const ws_cublas_call *call) {
+/* What is written; of a batch by pointers the array that says where, which the host does not read. */
+static const void *written_by(const ws_cublas_call *call) {
   const wsgemm_level3_desc *const l = &call->desc.level3;
-  const void *const written = !call->is_level3 ? call->desc.gemm.c : l->routine == WSGEMM_TRSM ? l->b : l->c;
-  const ws_cublas_place place = ws_cublas_place_of(written);
+  if (call->is_level3) return l->routine == WSGEMM_TRSM ? l->b : l->c;
+  return call->has_arrays ? (const void *)call->c : call->desc.gemm.c;
+}
+
+/* Host memory would be the CPU's: so this must be a GPU's, and wsgemm refuses a mixture. */
+static ws_cublas_reason check_place(const ws_cublas_call *call) {
+  const ws_cublas_place place = ws_cublas_place_of(written_by(call));
   if (!place.is_device) return WS_CUBLAS_MEMORY;
   return place.cc == 90 || ws_cublas_settings_now.takes_all ? WS_CUBLAS_TAKEN : WS_CUBLAS_DEVICE;
 }
@@ -194,7 +218,7 @@ static ws_cublas_reason decide(ws_cublas_call *call, wsgemm_status *wsgemm) {
   ws_cublas_state *const state = ws_cublas_state_of(call->handle, true);
   if (!state) return WS_CUBLAS_STATE;
   *wsgemm = compute(call, state);
-  const double n_batch = call->is_level3 ? 1 : (double)call->desc.gemm.batch_count;
+  const double n_batch = call->is_level3 || call->has_arrays ? 1 : (double)call->desc.gemm.batch_count;
   call->saved_us = *wsgemm == WSGEMM_SUCCESS && win ? n_batch * products_of(&p) * 1e-9 * win->saved : 0;
   return *wsgemm == WSGEMM_SUCCESS || *wsgemm == WSGEMM_DEVICE_ERROR ? WS_CUBLAS_TAKEN : WS_CUBLAS_REFUSED;
 }

@@ -7,7 +7,7 @@
 #include "wsgemm.h"
 
 /* Of wins.def's rows; wsgemm_routine counts from 1. */
-enum { WSGEMM_GEMM = 0, WSGEMM_GEMM_EPILOGUE = 100 };
+enum { WSGEMM_GEMM = 0, WSGEMM_GEMM_EPILOGUE = 100, WSGEMM_GEMM_POINTERS = 101 };
 typedef enum ws_layout_class { ANY, ODD } ws_layout_class;
 
 typedef struct ws_cublas_win {

@@ -20,7 +20,7 @@ void begin_case(void) {
   if (handle) cublasDestroy_v2(handle);
   memset(&fake_cublas, 0, sizeof fake_cublas);
   memset(&wsgemm, 0, sizeof wsgemm);
-  shape = (sizes){2100, 2200, 2300, 2501, 2502, 2503};
+  shape = (sizes){2100, 2200, 2300, 2501, 2502, 2503, 4};
   handle = NULL;
   REQUIRE(cublasCreate_v2(&handle) == CUBLAS_STATUS_SUCCESS && handle, "no handle");
 }
@@ -55,6 +55,11 @@ const void *beta_of(wsgemm_type type) { return type == WSGEMM_F64 || type == WSG
 #define CALL_strided_ex(symbol, x)                                                                                         \
   symbol(handle, OPS, N(m), N(n), N(k), alpha_s, M(0), CUDA_R_32F, N(lda), 11, M(1), CUDA_R_32F, N(ldb), 12, beta_s, M(2), \
          CUDA_R_32F, N(ldc), 13, 3, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
+#define CALL_batched(symbol, x) \
+  symbol(handle, OPS, N(m), N(n), N(k), ALPHA_##x, M(0), N(lda), M(1), N(ldb), BETA_##x, M(2), N(ldc), N(count))
+#define CALL_batched_ex(symbol, x)                                                                                             \
+  symbol(handle, OPS, N(m), N(n), N(k), alpha_s, M(0), CUDA_R_32F, N(lda), M(1), CUDA_R_32F, N(ldb), beta_s, M(2), CUDA_R_32F, \
+         N(ldc), N(count), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
 #define CALL_symm(symbol, x)                                                                                                  \
   symbol(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, N(m), N(n), ALPHA_##x, M(0), N(lda), M(1), N(ldb), BETA_##x, M(2), \
          N(ldc))

@@ -16,14 +16,14 @@ extern cublasHandle_t handle;
 /* alpha = 2 (+ 3i), beta = 5 (+ 7i) of each type, in host memory. */
 const void *alpha_of(wsgemm_type type), *beta_of(wsgemm_type type);
 
-/* Sizes and lds of the calls: m, n, k and three lds that do for all of them. */
+/* Sizes and lds of the calls: m, n, k and three lds that do for all of them; how many products by pointers. */
 typedef struct sizes {
-  long long m, n, k, lda, ldb, ldc;
+  long long m, n, k, lda, ldb, ldc, count;
 } sizes;
 extern sizes shape;
 
 /* Every routine by its index in routines.def: the call with `shape`, op T of A and C of B where there
- * are ops, LEFT, LOWER, UNIT. */
+ * are ops, LEFT, LOWER, UNIT. `matrix` are also the arrays of pointers. */
 typedef struct routine {
   ws_cublas_function function;
   const char *family;

@@ -56,6 +56,18 @@ static cublasStatus_t record(ws_cublas_function function, void *handle, int n, c
     RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), ta, lda, sa, P(b), tb, ldb, sb, P(beta), P(c), tc, ldc, sc, count, \
            compute, algo);                                                                                                     \
   }
+#define FAKE_batched(symbol, x, INT)                                                                                             \
+  WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const x##_ELEMENT *alpha, const x##_ELEMENT *const a[], INT lda,              \
+                   const x##_ELEMENT *const b[], INT ldb, const x##_ELEMENT *beta, x##_ELEMENT *const c[], INT ldc, INT count) { \
+    RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), lda, P(b), ldb, P(beta), P(c), ldc, count);                          \
+  }
+#define FAKE_batched_ex(symbol, x, INT)                                                                                          \
+  WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const void *alpha, const void *const a[], cudaDataType ta, INT lda,           \
+                   const void *const b[], cudaDataType tb, INT ldb, const void *beta, void *const c[], cudaDataType tc, INT ldc, \
+                   INT count, cublasComputeType_t compute, cublasGemmAlgo_t algo) {                                              \
+    RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), ta, lda, P(b), tb, ldb, P(beta), P(c), tc, ldc, count, compute,      \
+           algo);                                                                                                                \
+  }
 #define FAKE_symm(symbol, x, INT)                                                                                               \
   WS_DEFINE symbol(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, INT m, INT n, const x##_ELEMENT *alpha, \
                    const x##_ELEMENT *a, INT lda, const x##_ELEMENT *b, INT ldb, const x##_ELEMENT *beta, x##_ELEMENT *c,       \

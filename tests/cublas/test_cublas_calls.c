@@ -1,5 +1,6 @@
 /* test_cublas_calls.c - every routine of the interposer with WSGEMM_CUBLAS=all: what wsgemm is asked,
  * what cuBLAS is asked when wsgemm refuses, and which status the caller gets. */
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,6 +49,29 @@ static void check_gemm(const routine *r) {
   check_scalar(name, d->beta, type, false, 5, 7);
 }
 
+/* All that the descriptor of a batch by pointers says, but for its scalars; modes and what it does not say are as they begin. */
+static void check_grouped(const char *name, wsgemm_type type, wsgemm_type type_c, wsgemm_type type_scalar, wsgemm_math math) {
+  const wsgemm_grouped_desc *const d = &wsgemm.grouped;
+  CHECK(wsgemm.is_grouped, "%s: not of groups", name);
+  CHECK(d->struct_bytes == sizeof *d && d->layout == WSGEMM_COL_MAJOR && d->transa == WSGEMM_TRANS &&
+            d->transb == WSGEMM_CONJ_TRANS,
+        "%s: layout and ops", name);
+  CHECK(d->m == shape.m && d->n == shape.n && d->k == shape.k && d->lda == shape.lda && d->ldb == shape.ldb &&
+            d->ldc == shape.ldc && d->group_count == shape.count,
+        "%s: sizes", name);
+  CHECK(d->a_array == (void *)matrix[0] && d->b_array == (void *)matrix[1] && d->c_array == (void *)matrix[2] && !d->a && !d->b &&
+            !d->c,
+        "%s: pointers", name);
+  CHECK(d->type_a == type && d->type_b == type && d->type_c == type_c && d->type_scalar == type_scalar && d->math == math,
+        "%s: types", name);
+  CHECK(d->ragged == WSGEMM_RAGGED_NONE && !d->offsets && !d->m_array && !d->n_array && !d->k_array && !d->lda_array &&
+            !d->ldb_array && !d->ldc_array && d->epilogue == WSGEMM_EPILOGUE_NONE && !d->bias && !d->residual &&
+            d->out_scale == 1,
+        "%s: what it has not", name);
+  check_scalar(name, d->alpha, type_scalar, false, 2, 3);
+  check_scalar(name, d->beta, type_scalar, false, 5, 7);
+}
+
 static wsgemm_routine routine_of(const char *family) {
   static const char *const families[] = {"symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "trsm"};
   for (int i = 0; i < 9; i++)
@@ -82,17 +106,21 @@ static void taken(void) {
   for (int i = 0; i < n_routines; i++) {
     const routine *const r = &routines[i];
     if (r->is_wide)
-      shape = (sizes){5000000001, 5000000002, 5000000003, 5000000004, 5000000005, 5000000006};
+      shape = (sizes){5000000001, 5000000002, 5000000003, 5000000004, 5000000005, 5000000006, 5000000007};
     else
-      shape = (sizes){2100, 2200, 2300, 2501, 2502, 2503};
+      shape = (sizes){2100, 2200, 2300, 2501, 2502, 2503, 4};
     memset(&wsgemm.gemm, 0, sizeof wsgemm.gemm), memset(&wsgemm.level3, 0, sizeof wsgemm.level3);
+    memset(&wsgemm.grouped, 0, sizeof wsgemm.grouped);
     wsgemm.n_products = 0;
     fake_cublas.stream = (cudaStream_t)&fake.stream[i % 100 + 1];
     const cublasStatus_t status = r->call();
     CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products == 1 && fake_cublas.n_calls == 0,
           "%s: status %d, %d products, %d of cuBLAS", names[r->function], (int)status, wsgemm.n_products, fake_cublas.n_calls);
     CHECK(wsgemm.stream == fake_cublas.stream, "%s: stream", names[r->function]);
-    if (wsgemm.is_level3)
+    const wsgemm_type type = type_of(r->letter);
+    if (strncmp(r->family, "batched", 7) == 0)
+      check_grouped(names[r->function], type, type, type, WSGEMM_MATH_DEFAULT);
+    else if (wsgemm.is_level3)
       check_level3(r);
     else
       check_gemm(r);
@@ -171,6 +199,133 @@ static void passed_arguments(void) {
                                  CUBLAS_COMPUTE_32I,
                                  CUBLAS_GEMM_ALGO3};
   CHECK(fake_cublas.n_arguments == 22 && memcmp(fake_cublas.argument, wanted_ex, sizeof wanted_ex) == 0, "strided ex");
+}
+
+/* Batches by pointers: all arguments of each, whether wsgemm refused it or was not asked. */
+static void passed_batches(void) {
+  begin_case();
+  int n_seen = 0;
+  for (int i = 0; i < n_routines; i++) {
+    const routine *const r = &routines[i];
+    if (strncmp(r->family, "batched", 7) != 0) continue;
+    const bool is_ex = strcmp(r->family, "batched_ex") == 0, is_wide = r->is_wide;
+    const long long more = is_wide ? 5000000000 : 0;
+    shape = (sizes){more + 1, more + 2, more + 3, more + 4, more + 5, more + 6, more + 7};
+#define AT(pointer) (long long)(uintptr_t)(pointer)
+    const wsgemm_type type = type_of(r->letter);
+    const long long alpha = AT(alpha_of(type)), beta = AT(beta_of(type)), a = AT(matrix[0]), b = AT(matrix[1]), c = AT(matrix[2]);
+    const long long plain[] = {CUBLAS_OP_T, CUBLAS_OP_C, shape.m,   shape.n, shape.k, alpha,     a,
+                               shape.lda,   b,           shape.ldb, beta,    c,       shape.ldc, shape.count};
+    const long long ex[] = {
+        CUBLAS_OP_T, CUBLAS_OP_C, shape.m, shape.n, shape.k,    alpha,     a,           CUDA_R_32F,         shape.lda,          b,
+        CUDA_R_32F,  shape.ldb,   beta,    c,       CUDA_R_32F, shape.ldc, shape.count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT};
+    const long long *const wanted = is_ex ? ex : plain;
+    const int n_wanted = (int)((is_ex ? sizeof ex : sizeof plain) / sizeof(long long));
+    for (int asked = 0; asked < 2; asked++) {
+      wsgemm.status = asked ? WSGEMM_NOT_SUPPORTED : WSGEMM_SUCCESS;
+      fake_cublas.scalars = asked ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE;
+      fake_cublas.status = asked ? CUBLAS_STATUS_ARCH_MISMATCH : CUBLAS_STATUS_SUCCESS;
+      const int n_products = wsgemm.n_products, n_calls = fake_cublas.n_calls_of[r->function];
+      const cublasStatus_t status = r->call();
+      CHECK(status == fake_cublas.status && wsgemm.n_products == n_products + asked &&
+                fake_cublas.n_calls_of[r->function] == n_calls + 1 && fake_cublas.handle == handle,
+            "%s, %d: status %d", names[r->function], asked, (int)status);
+      CHECK(fake_cublas.n_arguments == n_wanted && memcmp(fake_cublas.argument, wanted, (size_t)n_wanted * sizeof *wanted) == 0,
+            "%s, %d: arguments", names[r->function], asked);
+    }
+    n_seen++;
+  }
+  CHECK(n_seen == 10, "%d entry points", n_seen);
+}
+
+/* A batch by pointers of these types, op T of A and C of B; whether it is wsgemm's. */
+static bool batch_is_taken(cudaDataType ab, cudaDataType c, cublasComputeType_t compute) {
+  const int n_products = wsgemm.n_products, n_calls = fake_cublas.n_calls;
+  const bool is_double = compute == CUBLAS_COMPUTE_64F || compute == CUBLAS_COMPUTE_64F_PEDANTIC;
+  const wsgemm_type scalar = is_double ? WSGEMM_F64 : WSGEMM_F32;
+  const cublasStatus_t status =
+      cublasGemmBatchedEx(handle, CUBLAS_OP_T, CUBLAS_OP_C, (int)shape.m, (int)shape.n, (int)shape.k, alpha_of(scalar),
+                          (void *)matrix[0], ab, (int)shape.lda, (void *)matrix[1], ab, (int)shape.ldb, beta_of(scalar),
+                          (void *)matrix[2], c, (int)shape.ldc, (int)shape.count, compute, CUBLAS_GEMM_DEFAULT);
+  CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products + fake_cublas.n_calls == n_products + n_calls + 1, "status %d",
+        (int)status);
+  return wsgemm.n_products == n_products + 1;
+}
+
+/* Types and compute types are those of strided batches; others are cuBLAS's. ctest also looks at the log of this case. */
+static void batch_types(void) {
+  static const struct {
+    cudaDataType ab, c;
+    cublasComputeType_t compute;
+    bool is_taken;
+    wsgemm_type type, type_c, scalar;
+    wsgemm_math math;
+  } types[] = {
+      {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, true, WSGEMM_F32, WSGEMM_F32, WSGEMM_F32, WSGEMM_MATH_DEFAULT},
+      {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC, true, WSGEMM_F32, WSGEMM_F32, WSGEMM_F32, WSGEMM_MATH_PEDANTIC},
+      {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, true, WSGEMM_F32, WSGEMM_F32, WSGEMM_F32, WSGEMM_MATH_TF32},
+      {CUDA_C_32F, CUDA_C_32F, CUBLAS_COMPUTE_32F_FAST_TF32, true, WSGEMM_C32, WSGEMM_C32, WSGEMM_C32, WSGEMM_MATH_TF32},
+      {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, true, WSGEMM_F64, WSGEMM_F64, WSGEMM_F64, WSGEMM_MATH_DEFAULT},
+      {CUDA_C_64F, CUDA_C_64F, CUBLAS_COMPUTE_64F, true, WSGEMM_C64, WSGEMM_C64, WSGEMM_C64, WSGEMM_MATH_DEFAULT},
+      {CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, true, WSGEMM_F16, WSGEMM_F16, WSGEMM_F32, WSGEMM_MATH_DEFAULT},
+      {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, true, WSGEMM_F16, WSGEMM_F32, WSGEMM_F32, WSGEMM_MATH_DEFAULT},
+      {CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, true, WSGEMM_BF16, WSGEMM_BF16, WSGEMM_F32, WSGEMM_MATH_DEFAULT},
+      {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, true, WSGEMM_BF16, WSGEMM_F32, WSGEMM_F32, WSGEMM_MATH_DEFAULT},
+      {.ab = CUDA_R_16F, .c = CUDA_R_16F, .compute = CUBLAS_COMPUTE_16F},
+      {.ab = CUDA_R_32F, .c = CUDA_R_32F, .compute = CUBLAS_COMPUTE_32F_FAST_16BF},
+      {.ab = CUDA_R_8I, .c = CUDA_R_32I, .compute = CUBLAS_COMPUTE_32I},
+      {.ab = CUDA_R_8I, .c = CUDA_R_32F, .compute = CUBLAS_COMPUTE_32F},
+  };
+  begin_case();
+  for (int i = 0; i < (int)(sizeof types / sizeof types[0]); i++) {
+    char name[32];
+    snprintf(name, sizeof name, "types %d", i);
+    CHECK(batch_is_taken(types[i].ab, types[i].c, types[i].compute) == types[i].is_taken, "%s", name);
+    if (types[i].is_taken) check_grouped(name, types[i].type, types[i].type_c, types[i].scalar, types[i].math);
+  }
+}
+
+/* What keeps a batch by pointers with cuBLAS. */
+static void batches(void) {
+  static char *host[4];
+  begin_case();
+#define IS_TAKEN() batch_is_taken(CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F)
+  wsgemm.workspace_wanted = 1000;
+  cublasSetWorkspace_v2(handle, matrix[0], 1 << 20);
+  CHECK(IS_TAKEN() && !wsgemm.workspace, "a workspace that groups do not use");
+  fake_cublas.scalars = CUBLAS_POINTER_MODE_DEVICE;
+  CHECK(!IS_TAKEN(), "scalars in device memory");
+  fake_cublas.scalars = CUBLAS_POINTER_MODE_HOST, fake_cublas.math = CUBLAS_TF32_TENSOR_OP_MATH;
+  CHECK(IS_TAKEN() && wsgemm.grouped.math == WSGEMM_MATH_TF32, "TF32 of the handle");
+  fake_cublas.math = CUBLAS_PEDANTIC_MATH;
+  CHECK(IS_TAKEN() && wsgemm.grouped.math == WSGEMM_MATH_PEDANTIC, "a pedantic handle");
+  fake_cublas.math = CUBLAS_DEFAULT_MATH, fake_cublas.n_sms = 16;
+  CHECK(!IS_TAKEN(), "limited SMs");
+  fake_cublas.n_sms = 0;
+  char *const own = matrix[2];
+  matrix[2] = (char *)host;
+  CHECK(!IS_TAKEN(), "an array in host memory");
+  matrix[2] = fake_alloc(FAKE_MANAGED, 0, 4096);
+  CHECK(!IS_TAKEN(), "an array in managed memory");
+  matrix[2] = NULL;
+  CHECK(!IS_TAKEN(), "no array");
+  matrix[2] = own;
+  CHECK(IS_TAKEN(), "arrays in device memory");
+  wsgemm.status = WSGEMM_DEVICE_ERROR;
+  const int n_calls = fake_cublas.n_calls;
+  CHECK(cublasSgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 9, 9, 9, alpha_of(WSGEMM_F32), (void *)matrix[0], 9,
+                           (void *)matrix[1], 9, beta_of(WSGEMM_F32), (void *)matrix[2], 9,
+                           2) == CUBLAS_STATUS_EXECUTION_FAILED &&
+            fake_cublas.n_calls == n_calls,
+        "an error of the device");
+  CHECK(cublasSgemmBatched(handle, (cublasOperation_t)7, CUBLAS_OP_N, 9, 9, 9, alpha_of(WSGEMM_F32), (void *)matrix[0], 9,
+                           (void *)matrix[1], 9, beta_of(WSGEMM_F32), (void *)matrix[2], 9, 2) == CUBLAS_STATUS_SUCCESS &&
+            fake_cublas.n_calls == n_calls + 1 && fake_cublas.argument[0] == 7,
+        "an op that is none");
+  CHECK(cublasSgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 9, 9, 9, NULL, (void *)matrix[0], 9, (void *)matrix[1], 9,
+                           beta_of(WSGEMM_F32), (void *)matrix[2], 9, 2) == CUBLAS_STATUS_SUCCESS &&
+            fake_cublas.n_calls == n_calls + 2,
+        "no alpha");
 }
 
 /* C may be partly written: nobody begins again. */
@@ -338,6 +493,9 @@ static const struct check_case cases[] = {
     {"taken", taken},
     {"refused", refused},
     {"passed_arguments", passed_arguments},
+    {"passed_batches", passed_batches},
+    {"batch_types", batch_types},
+    {"batches", batches},
     {"modes", modes},
     {"device_error", device_error},
     {"places", places},

@@ -9,6 +9,7 @@ enum { GEMM = 0 };
 typedef enum layout { ANY, ODD } layout;
 #define WSGEMM_GEMM 0
 #define WSGEMM_GEMM_EPILOGUE 100
+#define WSGEMM_GEMM_POINTERS 101
 
 /* The rows as the test reads them. */
 static const struct {
@@ -28,9 +29,10 @@ enum { N_ROWS = sizeof rows / sizeof rows[0] };
 static const float one[2] = {1, 0};
 static const double one_d[2] = {1, 0};
 
+static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F, CUDA_R_16F, CUDA_R_16BF};
+
 /* A product of general matrices of these sizes; odd: lds that are no multiples of 16 bytes. */
 static bool gemm_is_taken(int type, long long m, long long n, long long k, bool is_odd) {
-  static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F, CUDA_R_16F, CUDA_R_16BF};
   const long long ld = (m + n + k + 15) / 16 * 16 + is_odd;
   const int n_products = wsgemm.n_products;
   const bool is_double = type == WSGEMM_F64 || type == WSGEMM_C64;
@@ -40,12 +42,19 @@ static bool gemm_is_taken(int type, long long m, long long n, long long k, bool 
   return wsgemm.n_products > n_products;
 }
 
-static bool is_covered_as(int routine, int type, wsgemm_math math, long long m, long long n, long long k, bool is_odd) {
+/* count: so many are counted as one product. */
+static bool are_covered_as(int routine, int type, wsgemm_math math, long long m, long long n, long long k, long long count,
+                           bool is_odd) {
   for (int i = 0; i < N_ROWS; i++)
     if (rows[i].routine == routine && rows[i].type == type && rows[i].math == math && (m < n ? m : n) >= rows[i].least_mn &&
-        k >= rows[i].least_k && (double)m * (double)n * (double)k >= rows[i].least_products && (rows[i].layout == ANY || is_odd))
+        k >= rows[i].least_k && (double)m * (double)n * (double)k * (double)count >= rows[i].least_products &&
+        (rows[i].layout == ANY || is_odd))
       return true;
   return false;
+}
+
+static bool is_covered_as(int routine, int type, wsgemm_math math, long long m, long long n, long long k, bool is_odd) {
+  return are_covered_as(routine, type, math, m, n, k, 1, is_odd);
 }
 
 static bool is_covered(int type, wsgemm_math math, long long m, long long n, long long k, bool is_odd) {
@@ -70,6 +79,35 @@ static void products(void) {
     n_taken += got;
   }
   CHECK(n_taken > 100, "only %d were taken", n_taken);
+}
+
+static bool batch_is_taken(int type, long long m, long long n, long long k, long long count, bool is_odd) {
+  const long long ld = (m + n + k + 15) / 16 * 16 + is_odd;
+  const int n_products = wsgemm.n_products;
+  const bool is_double = type == WSGEMM_F64 || type == WSGEMM_C64;
+  const void *const scalar = is_double ? (const void *)one_d : one;
+  cublasGemmBatchedEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, scalar, (void *)matrix[0], types[type], ld, (void *)matrix[1],
+                         types[type], ld, scalar, (void *)matrix[2], types[type], ld, count,
+                         is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  return wsgemm.n_products > n_products;
+}
+
+/* Batches by pointers have rows of their own, which count all products; those of strided batches are not theirs. */
+static void pointers(void) {
+  begin_case();
+  struct check_random random = check_random_from(8);
+  for (int i = 0; i < 20000; i++) {
+    const int type = (int)check_random_in(&random, 0, 5);
+    const bool is_odd = check_random_in(&random, 0, 1), is_tf32 = check_random_in(&random, 0, 3) == 0;
+    long long size[4];
+    for (int j = 0; j < 4; j++) size[j] = 1LL << check_random_in(&random, 0, 11), size[j] += check_random_in(&random, 0, size[j]);
+    fake_cublas.math = is_tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+    const bool has_tf32 = is_tf32 && (type == WSGEMM_F32 || type == WSGEMM_C32);
+    const bool wanted = are_covered_as(WSGEMM_GEMM_POINTERS, type, has_tf32 ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT, size[0],
+                                       size[1], size[2], size[3], is_odd);
+    const bool got = batch_is_taken(type, size[0], size[1], size[2], size[3], is_odd);
+    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld x%lld: %d", type, is_tf32, size[0], size[1], size[2], size[3], got);
+  }
 }
 
 /* Known classes, so that the table itself is looked at. */
@@ -111,7 +149,7 @@ static void level3(void) {
         for (least = rows[r].least_mn; (double)least * (double)least * (double)least < rows[r].least_products;) least++;
     for (int below = 0; below < 2; below++) {
       const long long n = least ? least - below : 8192;
-      shape = (sizes){n, n, n, n, n, n};
+      shape = (sizes){n, n, n, n, n, n, 1};
       const int n_products = wsgemm.n_products;
       routines[i].call();
       CHECK((wsgemm.n_products > n_products) == (least > 0 && !below), "%s %c, n = %lld", routines[i].family, routines[i].letter,
@@ -184,7 +222,7 @@ static void strides(void) {
 }
 
 static const struct check_case cases[] = {
-    {"products", products}, {"known", known},     {"saved", saved},         {"level3", level3},
-    {"small", small},       {"devices", devices}, {"epilogues", epilogues}, {"strides", strides},
+    {"products", products}, {"known", known},         {"saved", saved},     {"level3", level3},     {"small", small},
+    {"devices", devices},   {"epilogues", epilogues}, {"strides", strides}, {"pointers", pointers},
 };
 CHECK_MAIN("cublas_choice", cases)

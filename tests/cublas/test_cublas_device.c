@@ -1,5 +1,6 @@
 /* test_cublas_device.c - the interposer with the library itself, on the fake driver: what a program's
  * cuBLAS call launches, on which stream, and who computes if the device cannot. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake_cublas.h"
@@ -89,6 +90,43 @@ static void captured_child(void *unused) {
   fake_end_capture(5);
 }
 
+static cublasStatus_t sgemm_batched(char *const *arrays, int n) {
+  const float alpha = 1, beta = 0;
+  return cublasSgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_T, n, n, n, &alpha, (void *)arrays[0], n, (void *)arrays[1], n, &beta,
+                            (void *)arrays[2], n, 3);
+}
+
+/* Arrays of pointers, which lie in device memory: one launch in the handle's stream, if everything is taken (as ctest runs this case
+ * once more). Arrays that lie elsewhere are cuBLAS's. */
+static void batches_child(void *unused) {
+  (void)unused;
+  begin_case();
+  const char *const setting = getenv("WSGEMM_CUBLAS");
+  const bool takes_all = setting && strcmp(setting, "all") == 0;
+  const int wanted = takes_all ? 1 : 0;
+  CHECK(sgemm_batched(matrix, 64) == CUBLAS_STATUS_SUCCESS && fake.n_launches == wanted && fake_cublas.n_calls == 1 - wanted,
+        "%d launches, %d calls", fake.n_launches, fake_cublas.n_calls);
+  CHECK(!takes_all || (strstr(fake.launch[0].kernel, "groups_nt") && fake.launch[0].stream == (CUstream)&fake.stream[5]), "%s",
+        fake.launch[0].kernel);
+  static char host[4096];
+  for (int i = 0; i < 3; i++) {
+    char *const others[] = {i == 0 ? host : matrix[0], i == 1 ? host : matrix[1], i == 2 ? host : matrix[2]};
+    fake_cublas.n_calls = 0;
+    fake_forget();
+    CHECK(sgemm_batched(others, 64) == CUBLAS_STATUS_SUCCESS && fake.n_launches == 0 && fake_cublas.n_calls == 1,
+          "array %d in host memory: %d launches", i, fake.n_launches);
+  }
+  fake_cublas.n_calls = 0;
+  CHECK(sgemm_batched(matrix, -1) == CUBLAS_STATUS_SUCCESS && fake.n_launches == 0 && fake_cublas.n_calls == 1, "a size of -1");
+  if (!takes_all) return;
+  fake_begin_capture(5);
+  fake_cublas.n_calls = 0;
+  fake_forget();
+  CHECK(sgemm_batched(matrix, 64) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 0 && fake.n_launches == 1, "captured");
+  CHECK(!fake.is_capture_broken && !fake.misuse && !fake.trapped, "%s", fake.misuse ? fake.misuse : "the capture is broken");
+  fake_end_capture(5);
+}
+
 #define CASE(name) \
   static void name(void) { check_in_child(#name, name##_child, NULL); }
 CASE(launches)
@@ -96,8 +134,10 @@ CASE(no_memory)
 CASE(scalars)
 CASE(bad_ld)
 CASE(captured)
+CASE(batches)
 
 static const struct check_case cases[] = {
-    {"launches", launches}, {"no_memory", no_memory}, {"scalars", scalars}, {"bad_ld", bad_ld}, {"captured", captured},
+    {"launches", launches}, {"no_memory", no_memory}, {"scalars", scalars},
+    {"bad_ld", bad_ld},     {"captured", captured},   {"batches", batches},
 };
 CHECK_MAIN("cublas_device", cases)

@@ -52,12 +52,14 @@ wsgemm_status wsgemm_level3_workspace_size(wsgemm_handle *h, const wsgemm_level3
 }
 
 /* Writes down the last product; from any number of threads. */
-static wsgemm_status run(wsgemm_handle *h, const wsgemm_gemm_desc *gemm, const wsgemm_level3_desc *level3) {
+static wsgemm_status run(wsgemm_handle *h, const wsgemm_gemm_desc *gemm, const wsgemm_grouped_desc *grouped,
+                         const wsgemm_level3_desc *level3) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&lock);
   wsgemm.n_products++;
-  wsgemm.handle = h, wsgemm.is_level3 = level3 != NULL;
+  wsgemm.handle = h, wsgemm.is_level3 = level3 != NULL, wsgemm.is_grouped = grouped != NULL;
   if (gemm) wsgemm.gemm = *gemm;
+  if (grouped) wsgemm.grouped = *grouped;
   if (level3) wsgemm.level3 = *level3;
   wsgemm.stream = h->stream, wsgemm.workspace = h->workspace, wsgemm.workspace_bytes = h->workspace_bytes;
   pthread_mutex_unlock(&lock);
@@ -65,7 +67,8 @@ static wsgemm_status run(wsgemm_handle *h, const wsgemm_gemm_desc *gemm, const w
   return wsgemm.status;
 }
 
-wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc) { return run(h, desc, NULL); }
-wsgemm_status wsgemm_level3(wsgemm_handle *h, const wsgemm_level3_desc *desc) { return run(h, NULL, desc); }
+wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc) { return run(h, desc, NULL, NULL); }
+wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *h, const wsgemm_grouped_desc *desc) { return run(h, NULL, desc, NULL); }
+wsgemm_status wsgemm_level3(wsgemm_handle *h, const wsgemm_level3_desc *desc) { return run(h, NULL, NULL, desc); }
 
 const char *wsgemm_status_name(wsgemm_status status) { return status == WSGEMM_SUCCESS ? "WSGEMM_SUCCESS" : "another"; }

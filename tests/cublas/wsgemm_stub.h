@@ -12,8 +12,9 @@ typedef struct stub {
   size_t workspace_wanted;
   int n_handles, n_made; /* alive; made so far */
   int n_products;
-  bool is_level3; /* the last one */
+  bool is_level3, is_grouped; /* the last one */
   wsgemm_gemm_desc gemm;
+  wsgemm_grouped_desc grouped;
   wsgemm_level3_desc level3;
   wsgemm_handle *handle; /* of the last one, and its settings then */
   void *stream, *workspace;

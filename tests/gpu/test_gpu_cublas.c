@@ -17,6 +17,7 @@ enum { OURS, REAL, N_SIDES };
   X(cublasSetStream_v2)             \
   X(cublasSetPointerMode_v2)        \
   X(cublasSgemm_v2)                 \
+  X(cublasSgemmBatched)             \
   X(cublasStrsm_v2)                 \
   X(cublasLtMatmul)                 \
   X(cublasLtMatmulDescCreate)       \
@@ -195,11 +196,56 @@ static void epilogue(void) {
     }
 }
 
+/* Batches by pointers: matrices of A and B in any order, those of C one after the other. */
+enum { M = 70, N = 60, K = 50, COUNT = 90, STRIDE = 4500 };
+static int place_of_a(int product) { return product * 7 % COUNT * STRIDE; }
+static int place_of_b(int product) { return product * 11 % COUNT * STRIDE; }
+
+/* All elements of a product beside sums in double, up to the first that is wrong. */
+static void check_product(int product) {
+  for (int i = 0; i < M * N; i++) {
+    const float *const left = host_a + place_of_a(product) + i % M * K;
+    const float *const right = host_b + place_of_b(product) + i / M * K;
+    double sum = 0, size = 0;
+    for (int l = 0; l < K; l++) sum += (double)left[l] * (double)right[l], size += fabs((double)left[l] * (double)right[l]);
+    const double error = fabs((double)host_c[0][product * STRIDE + i] - sum), bound = (K + 2) * 0x1p-24 * 1.001 * size;
+    CHECK(error <= bound, "product %d, element %d: error %g, bound %g", product, i, error, bound);
+    if (!(error <= bound)) return;
+  }
+}
+
+/* With WSGEMM_CUBLAS=all, as ctest also runs this case, they are wsgemm's; else the table decides. */
+static void batches(void) {
+  if (!begin_case()) return;
+  const void *at[3][COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    at[0][i] = a + place_of_a(i), at[1][i] = b + place_of_b(i), at[2][i] = c + i * STRIDE;
+  }
+  const void **const arrays[3] = {gpu_copy(at[0], sizeof at[0]), gpu_copy(at[1], sizeof at[1]), gpu_copy(at[2], sizeof at[2])};
+  const float one = 1, zero = 0;
+  for (int side = 0; side < N_SIDES; side++) {
+    GPU(cudaMemset(c, 0xff, N_ELEMENTS * sizeof(float)));
+    CHECK(sides[side].cublasSgemmBatched_(handle, CUBLAS_OP_T, CUBLAS_OP_N, M, N, K, &one, (const float *const *)arrays[0], K,
+                                          (const float *const *)arrays[1], K, &zero, (float *const *)arrays[2], M,
+                                          COUNT) == CUBLAS_STATUS_SUCCESS,
+          "batch of side %d", side);
+    fetch(side, N_ELEMENTS);
+  }
+  wsgemm_grouped_desc d = WSGEMM_GROUPED_DESC_INIT;
+  d.transa = WSGEMM_TRANS, d.m = M, d.n = N, d.k = K, d.lda = d.ldb = K, d.ldc = M, d.group_count = COUNT, d.alpha.s = 1;
+  d.a_array = arrays[0], d.b_array = arrays[1], d.c_array = (void *const *)arrays[2];
+  GPU(cudaMemset(c, 0xff, N_ELEMENTS * sizeof(float)));
+  const wsgemm_status status = wsgemm_gemm_grouped(NULL, &d);
+  CHECK(status == (is_hopper ? WSGEMM_SUCCESS : WSGEMM_NOT_SUPPORTED), "%s", wsgemm_last_error());
+  fetch(2, N_ELEMENTS);
+  const char *const setting = getenv("WSGEMM_CUBLAS");
+  if (setting && strcmp(setting, "all") == 0) check_who("batch", is_hopper, N_ELEMENTS);
+  for (int g = 0; g < COUNT; g++) check_product(g);
+  for (int i = 0; i < 3; i++) gpu_free((void *)arrays[i]);
+}
+
 static const struct check_case cases[] = {
-    {"products", products},
-    {"scalars", scalars},
-    {"systems", systems},
-    {"epilogue", epilogue},
+    {"products", products}, {"scalars", scalars}, {"systems", systems}, {"epilogue", epilogue}, {"batches", batches},
 };
 int main(int argc, char **argv) {
   gpu_open();
