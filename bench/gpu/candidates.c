@@ -15,6 +15,13 @@
 
 gpu_bench bench = {.samples = 15};
 
+/* Ones of both widths, then zeros: alpha and beta, real or complex. */
+void use_device_scalars(void) {
+  const struct { float s[4]; double d[6]; } scalars = {{1}, {1}};
+  GPU(cudaMalloc((void **)&bench.device_scalars, sizeof scalars));
+  GPU(cudaMemcpy((void *)bench.device_scalars, &scalars, sizeof scalars, cudaMemcpyHostToDevice));
+}
+
 static wsgemm_gemm_desc desc_of(const candidate *x, const problem *p) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.layout = p->layout, d.transa = p->op_a, d.transb = p->op_b;
@@ -24,6 +31,10 @@ static wsgemm_gemm_desc desc_of(const candidate *x, const problem *p) {
     d.alpha.z = (wsgemm_cdouble){1, 0};
   else
     d.alpha.c = (wsgemm_cfloat){1, 0};
+  if (bench.device_scalars) {
+    const char *const at = (const char *)bench.device_scalars + (is_wide(p->type) ? 16 : 0);
+    d.scalar_mode = WSGEMM_SCALAR_DEVICE, d.alpha.device = at, d.beta.device = at + 32;
+  }
   d.a = p->a, d.lda = p->lda, d.b = p->b, d.ldb = p->ldb, d.c = p->c, d.ldc = p->ldc;
   d.packed_b = p->packed_b;
   if (x->epilogue) {

@@ -37,7 +37,7 @@ static char given_ops[MAX_GIVEN][3];
 static int n_given, n_wrong;
 static struct {
   const char *suites, *types, *json, *commit, *rows;
-  bool packs_b, is_uniform;
+  bool packs_b, is_uniform, has_device_scalars; /* device_scalars: alpha and beta there; not filed */
   uint64_t seed;
   int n_random;
   ws_random_sides sides;
@@ -438,6 +438,8 @@ static bool parse(int argc, char **argv) {
       options.rows = value;
     else if (strcmp(name, "--commit") == 0)
       options.commit = value;
+    else if (strcmp(name, "--scalars") == 0)
+      options.has_device_scalars = strcmp(value, "device") == 0;
     else if (strcmp(name, "--workspace") == 0)
       bench.asked_workspace = strcmp(value, "asked") == 0;
     else if (strcmp(name, "--samples") == 0)
@@ -463,6 +465,7 @@ static bool parse(int argc, char **argv) {
     else
       return false;
   }
+  if (options.json && options.has_device_scalars) return false;
   return argc % 2 == 1 && bench.samples >= 1 && bench.samples <= 200 && options.n_random >= 1 && options.n_random <= MAX_RANDOM &&
          *options.types && strspn(options.types, letters) == strlen(options.types) && suites_are_known();
 }
@@ -499,7 +502,7 @@ int main(int argc, char **argv) {
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
           "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--depth LEAST,MOST]\n"
-          "                      [--math default|pedantic|tf32]\n"
+          "                      [--math default|pedantic|tf32] [--scalars value|device]\n"
           "                      [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] "
           "[--list]\nsuites:\n",
           stderr);
@@ -512,6 +515,7 @@ int main(int argc, char **argv) {
     puts("skipped: no GPU");
     return 77;
   }
+  if (options.has_device_scalars) use_device_scalars();
   if (options.json && !(bench.json = fopen(options.json, "a"))) {
     perror(options.json);
     return 1;

@@ -325,7 +325,8 @@ static CUresult allow_cluster(CUkernel kernel, CUfunction function, CUdevice dev
 }
 
 static int image_of(const ws_cuda_row *row, ws_entry entry) {
-  if (entry >= WS_ENTRY_GROUPS_NN && entry <= WS_ENTRY_GROUPS_TT) return WS_IMAGE_GROUPS;
+  const bool is_of_groups = entry >= WS_ENTRY_GROUPS_NN && entry <= WS_ENTRY_GROUPS_TT;
+  if (is_of_groups && row->kind != WS_ROW_SMALL) return WS_IMAGE_GROUPS;
   switch (row->kind) {
   case WS_ROW_WGMMA:
     return WS_IMAGE_WGMMA;

@@ -8,6 +8,7 @@
 #include "cuda/host/plan.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
+#include "cuda/host/small.h"
 
 static bool is_ragged(const ws_groups *groups) { return groups->ragged != WSGEMM_RAGGED_NONE; }
 
@@ -40,11 +41,19 @@ static ws_problem batch_like(const ws_groups *groups) {
   return p;
 }
 
-static bool may_take(const ws_executor *x, const ws_problem *p, const ws_cuda_row *row) {
-  if (!row->of_groups || row->type != p->a.type) return false;
-  if (row->kind == WS_ROW_DIRECT) return !ws_gpu_takes_fma(x->call, p);
+/* Small products of one size at pointers have the rows for batches of such. */
+static bool may_be_small(const ws_groups *groups, const ws_problem *batch) {
+  const bool is_batch = ws_groups_are_alike(groups) && groups->a && groups->b && groups->c && !groups->alpha;
+  return is_batch && ws_small_may_take(batch) && !ws_has_steps(batch) && !ws_product_is_zero(batch);
+}
+
+static bool may_take(const ws_executor *x, const ws_groups *groups, const ws_problem *batch, const ws_cuda_row *row) {
+  if (!row->of_groups || row->type != batch->a.type) return false;
+  if (row->kind == WS_ROW_SMALL)
+    return may_be_small(groups, batch) && ws_small_takes(batch, row) && (row->is_fma || !ws_gpu_takes_fma(x->call, batch));
+  if (row->kind == WS_ROW_DIRECT) return !ws_gpu_takes_fma(x->call, batch);
   if (row->kind == WS_ROW_DMMA) return true;
-  const int n_slices = ws_n_slices(x->call, p);
+  const int n_slices = ws_n_slices(x->call, batch);
   return n_slices > 0 && row->n_slices >= n_slices;
 }
 
@@ -53,14 +62,16 @@ static int row_for(const ws_executor *x, const ws_groups *groups) {
   enum { FEW_K = 40 };
   const int forced = ws_forced_row(x->call->forced[WS_CUDA], groups->of_all.a.type);
   const ws_problem batch = batch_like(groups);
-  if (forced && may_take(x, &batch, ws_cuda_row_at(forced - 1))) return forced - 1;
+  if (forced && may_take(x, groups, &batch, ws_cuda_row_at(forced - 1))) return forced - 1;
   /* Slices are not made of so few (gemm_tf32.cuh), and rows by multiply-adds, which complex floats have not, have smaller tiles. */
   const bool has_few_k = batch.a.type == WSGEMM_F32 && batch.k < FEW_K;
+  const bool are_small = may_be_small(groups, &batch) && ws_small_is_quick(&batch);
   int best = -1;
   double least_us = HUGE_VAL;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (!may_take(x, &batch, row) || (has_few_k && row->kind == WS_ROW_TF32)) continue;
+    if (!may_take(x, groups, &batch, row) || (has_few_k && row->kind == WS_ROW_TF32)) continue;
+    if (are_small && row->kind != WS_ROW_SMALL) continue;
     const ws_gpu_plan plan = {.problem = &batch, .kind = row->kind, .n_slices = row->n_slices};
     const double us = ws_gpu_plan_us(&plan, r, x->device);
     if (us < least_us) best = r, least_us = us;
@@ -91,7 +102,7 @@ static double blocks_for(const ws_groups *groups, const ws_cuda_row *row) {
   const ws_problem *p = &groups->of_all;
   const bool of_m = groups->ragged == WSGEMM_RAGGED_M, of_n = groups->ragged == WSGEMM_RAGGED_N;
   return tiles_along(p->m, row->bm, groups->count, of_m) * tiles_along(p->n, row->bn, groups->count, of_n) *
-         (of_m || of_n ? 1 : (double)groups->count);
+         (of_m || of_n ? 1 : (double)groups->count) * row->cluster;
 }
 
 /* ---- arguments ----------------------------------------------------------------------------------- */
@@ -102,7 +113,7 @@ static ws_group_args args_of(const ws_groups *groups, const ws_cuda_row *row) {
              of_k = groups->ragged == WSGEMM_RAGGED_K;
   ws_group_args args = {.common.gemm = ws_gemm_args_of(&p)};
   const int bytes = ws_types[p.a.type].bytes;
-  args.common.gemm.sharers = ws_divisor_of(1);
+  args.common.gemm.sharers = ws_divisor_of(row->cluster);
   args.a = (ws_group_matrix){p.a.data, groups->a, groups->lda, p.a.ld, of_m || of_k ? 0 : p.a.stride, p.a.trans, bytes};
   args.b = (ws_group_matrix){p.b.data, groups->b, groups->ldb, p.b.ld, of_n || of_k ? 0 : p.b.stride, !p.b.trans, bytes};
   args.c = (ws_group_matrix){.data = p.c.data,
@@ -122,13 +133,27 @@ static ws_group_args args_of(const ws_groups *groups, const ws_cuda_row *row) {
   return args;
 }
 
+static wsgemm_status run_small(ws_executor *x, const ws_groups *groups, const ws_cuda_row *row, CUkernel kernel,
+                               ws_launch_list *list) {
+  const ws_problem batch = batch_like(groups);
+  const ws_small_places places = {groups->a, groups->b, groups->c};
+  ws_small_args args;
+  const ws_small_shape shape = ws_small_args_at_places(&batch, row, &args);
+  const int64_t n_resident = (int64_t)x->device->n_sms * shape.blocks;
+  ws_launch *l = ws_launch_add(list, row->name, kernel, ws_min(args.gemm.sched.n_items, n_resident), shape.n_threads,
+                               shape.shared_bytes, WS_BEGIN_STREAM_ORDERED);
+  l->args.small = args, l->more = &places;
+  return ws_execute(x, list);
+}
+
 wsgemm_status ws_run_groups(ws_executor *x, const ws_groups *groups) {
   wsgemm_handle *h = x->call->h;
   if (groups->arrays_are_here && !are_better_together(x, groups)) return WSGEMM_NOT_SUPPORTED;
   const char *lack = lack_of(x, groups);
   const int row_idx = lack ? -1 : row_for(x, groups);
   if (!lack && row_idx < 0) lack = "tensor cores, or FP32 and FP64 by multiply-adds";
-  if (!lack && blocks_for(groups, ws_cuda_row_at(row_idx)) > INT32_MAX) lack = "fewer tiles";
+  const bool are_small = row_idx >= 0 && ws_cuda_row_at(row_idx)->kind == WS_ROW_SMALL;
+  if (!lack && !are_small && blocks_for(groups, ws_cuda_row_at(row_idx)) > INT32_MAX) lack = "fewer tiles";
   if (lack && groups->arrays_are_here) return WSGEMM_NOT_SUPPORTED;
   if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "arrays or scalars in device memory: built in for %s", lack);
   CUresult result;
@@ -138,9 +163,10 @@ wsgemm_status ws_run_groups(ws_executor *x, const ws_groups *groups) {
   const ws_device_kernel *kernel = ws_device_kernel_get(x->device, row_idx, entry, &result);
   if (!kernel) return ws_fail_kernel(h, row->name, x->device, result);
   ws_launch_list list = {.n = 0};
+  if (are_small) return run_small(x, groups, row, kernel->kernel, &list);
   ws_launch *l = ws_launch_add(&list, row->name, kernel->kernel, (int64_t)blocks_for(groups, row), row->n_threads,
                                row->shared_bytes, WS_BEGIN_STREAM_ORDERED);
-  l->args.groups = args_of(groups, row);
+  l->cluster = row->cluster, l->args.groups = args_of(groups, row);
   ws_grouped_ends ends = {{0}};
   for (int64_t i = 0; groups->arrays_are_here && i < groups->count; i++) ends.end[i] = (int32_t)ws_group_end(groups, i);
   l->more = &ends;

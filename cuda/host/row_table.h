@@ -78,7 +78,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    .kind = WS_ROW_DMMA,                                                                                                    \
    .is_fma = true,                                                                                                         \
    .any_parts = true,                                                                                                      \
-   .of_groups = WS_IS_OF_GROUPS(t##_dmma_##bm##x##bn##_g##groups##_k##cluster),                                            \
+   .of_groups = WS_IS_OF_GROUPS(t##_dmma_##bm##x##bn##_g##groups),                                                         \
    WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, groups, stages, blocks, cluster, rate)                                      \
   {WS_ROW_MEMBERS(#t "gemm_ffma_" #bm "x" #bn "_g" #groups "_k" #cluster, "ffma", t, bm, bn, WS_FFMA_BK, stages,        \
@@ -86,7 +86,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    .kind = WS_ROW_DMMA,                                                                                                 \
    .is_fma = true,                                                                                                      \
    .any_parts = true,                                                                                                   \
-   .of_groups = WS_IS_OF_GROUPS(t##_ffma_##bm##x##bn##_g##groups##_k##cluster),                                         \
+   .of_groups = WS_IS_OF_GROUPS(t##_ffma_##bm##x##bn##_g##groups),                                                      \
    WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_CUDA_OUTER_ROW(t, bm, bn, lanes, tm, tn, warps, stages, blocks, rate)                                  \
   {WS_ROW_MEMBERS(#t "gemm_outer_" #bm "x" #bn, "outer", t, bm, bn, WS_OUTER_BK, stages, WS_OUTER_THREADS(warps), \
@@ -99,7 +99,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    .kind = WS_ROW_TF32,                                                                                           \
    .n_slices = slices,                                                                                            \
    .any_parts = true,                                                                                             \
-   .of_groups = WS_IS_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##groups##_k##cluster),                        \
+   .of_groups = WS_IS_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##groups),                                     \
    WS_PARTS_MEMBERS(cluster, groups)},
 #define WS_TF32W_MEMBERS(row_name, bytes, t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                \
   WS_ROW_MEMBERS(row_name, "tf32w" #slices, t, bm, bn, WS_TF32_BK(WS_TF32_UNIT_##t), stages, WS_TF32W_THREADS(bm, groups), \
@@ -108,7 +108,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_TF32W_ROW(t, slices, bm, bn, groups, stages, places, blocks, cluster, rate)                                   \
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g" #groups "_k" #cluster, WS_TF32W_SHARED_BYTES, t, slices, bm, \
                     bn, groups, stages, places, blocks, cluster, rate),                                                       \
-   .any_parts = true, .of_groups = WS_IS_OF_GROUPS(t##_tf32w##slices##_##bm##x##bn##_g##groups##_k##cluster)},
+   .any_parts = true, .of_groups = WS_IS_OF_GROUPS(t##_tf32w##slices##_##bm##x##bn##_g##groups)},
 #define WS_CUDA_TF32W_STAYS(t, slices, bm, bn, stages, places, blocks, rate)                                                    \
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g1_k1_stays", WS_TF32W_STAYS_BYTES, t, slices, bm, bn, 1, stages, \
                     places, blocks, 1, rate),                                                                                   \
@@ -117,7 +117,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate)                                                                        \
   {WS_ROW_MEMBERS(#t "gemm_small_" #bm "x" #bn, "small", t, bm, bn, 1, WS_SMALL_STAGES, WS_SMALL_THREADS, WS_SMALL_SHARED_BYTES, \
                   blocks, rate),                                                                                                 \
-   .kind = WS_ROW_SMALL, .is_fma = WS_SMALL_IS_FMA_##owner, WS_PARTS_MEMBERS(1, 1)},
+   .kind = WS_ROW_SMALL, .is_fma = WS_SMALL_IS_FMA_##owner, .of_groups = true, WS_PARTS_MEMBERS(1, 1)},
 #include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
 
 #include "cuda/rows/kernels.def"

@@ -22,4 +22,6 @@ double ws_small_us(const ws_problem *p, const ws_cuda_row *row, int n_sms);
 int64_t ws_small_items(const ws_problem *p, const ws_cuda_row *row);
 
 ws_small_shape ws_small_args_of(const ws_problem *p, const ws_cuda_row *row, ws_small_args *args);
+/* The same of a batch whose matrices lie at pointers (ws_small_places), with lds of the problem. */
+ws_small_shape ws_small_args_at_places(const ws_problem *p, const ws_cuda_row *row, ws_small_args *args);
 #endif

@@ -313,8 +313,9 @@ template <class Config> struct dmma_kernel {
     run_at<true>(kernel, [&] { return kernel.find_place(); });
   }
   /* Of a group, whose arguments its block has made. */
-  template <class Kernel> static __device__ __forceinline__ void run_item(const Kernel &kernel, const item_place &item) {
-    run_at<false>(kernel, [&] { return kernel.place_of(item, 0); });
+  template <class Kernel>
+  static __device__ __forceinline__ void run_item(const Kernel &kernel, const item_place &item, const uint32_t &rank) {
+    run_at<false>(kernel, [&] { return kernel.place_of(item, rank); });
   }
 };
 

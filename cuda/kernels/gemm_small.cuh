@@ -24,12 +24,15 @@ template <class Config> struct small_by_thread {
   using column_map = small_operand<Config, tn, Config::b_k, true>;
   static constexpr bool has_vectors = !Config::a_k; /* of rows */
 
-  static __device__ __forceinline__ void store(const ws_small_args &args, const small_sums<Config> &s, int batch, int row,
-                                               int col) {
+  /* where: says where C is, and whether it may be written 16 bytes at a time. */
+  template <class Where>
+  static __device__ __forceinline__ void store(const ws_small_args &args, const small_sums<Config> &s, const Where &where,
+                                               int row, int col) {
     const ws_gemm_args &g = args.gemm;
     const scaling<Config> scale(g);
     const conjugation conj = {g.a.conj != 0, g.b.conj != 0};
-    const c_pointer<Config> c = c_of<Config>(g) + batch * g.stride_c;
+    const c_pointer<Config> c = where.c();
+    const bool is_whole = where.is_whole(c);
     const int m = int(g.m), n = int(g.n);
     constexpr int n_e = has_vectors ? vec : 1;
     auto line = c + (column_map::x_of(col, args.tiles_n, 0) * g.ldc + row_map::x_of(row, args.tiles_m, 0));
@@ -43,7 +46,7 @@ template <class Config> struct small_by_thread {
         const int first = row_map::x_of(row, args.tiles_m, i), n_left = m - first;
         const auto at = line + row_map::x_of(0, args.tiles_m, i);
         if (n_left <= 0) break;
-        if (has_vectors && g.c_vectors && n_left >= n_e) {
+        if (has_vectors && is_whole && n_left >= n_e) {
           sum_vector<Config> old{}, y;
           if (!scale.beta_zero) old = load_vector<Config>(at);
 #pragma unroll
@@ -62,21 +65,26 @@ template <class Config> struct small_by_thread {
     }
   }
 
+  template <class Where>
   static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col,
-                                             int batch) {
+                                             const Where &where) {
     small_sums<Config> s;
     s.clear();
     if (args.by_vectors)
       s.template run<true>(args, a, b, row, col);
     else
       s.template run<false>(args, a, b, row, col);
-    store(args, s, batch, row, col);
+    store(args, s, where, row, col);
   }
 };
 
-template <class Product> struct small_kernel {
-  using small_load = ws::small_load<(Product::owner_threads > 1)>;
+/* PLACES: small_strides, or ws_small_places, which has a pointer to each matrix. */
+struct small_strides {};
+template <class Product, class Config, class Places> struct small_kernel {
+  static constexpr bool has_places = std::is_same_v<Places, ws_small_places>;
+  using small_load = ws::small_load<(Product::owner_threads > 1), has_places>;
   const ws_small_args &args;
+  const Places &places;
   char *shared;
   uint64_t *full; /* of each stage: what bulk copies bring has come */
 
@@ -90,8 +98,38 @@ template <class Product> struct small_kernel {
     a.copy(to, first, n, barrier), b.copy(to + uint32_t(args.b_at), first, n, barrier);
   }
 
+  __device__ __forceinline__ small_load load_of(const ws_operand &operand, const ws_small_operand &of_item, bool is_a) const {
+    if constexpr (has_places)
+      return small_load(is_a ? places.a : places.b, of_item);
+    else
+      return small_load(operand, of_item);
+  }
+  /* For Product: C of a matrix, asked for when its sums are there. */
+  struct of_matrix {
+    const small_kernel &kernel;
+    int batch;
+    __device__ __forceinline__ c_pointer<Config> c() const { return kernel.c_of_matrix(batch); }
+    __device__ __forceinline__ bool is_whole(const c_pointer<Config> &c) const { return kernel.is_whole(c); }
+  };
+  __device__ __forceinline__ c_pointer<Config> c_of_matrix(int batch) const {
+    if constexpr (!has_places)
+      return c_of<Config>(args.gemm) + batch * args.gemm.stride_c;
+    else if constexpr (is_half<Config>)
+      return {static_cast<unsigned char *>(places.c[batch]), args.gemm.type_c};
+    else
+      return static_cast<typename Config::sum *>(places.c[batch]);
+  }
+  __device__ __forceinline__ bool is_whole(const c_pointer<Config> &c) const {
+    if constexpr (!has_places)
+      return args.gemm.c_vectors;
+    else if constexpr (is_half<Config>)
+      return args.gemm.c_vectors && reinterpret_cast<uintptr_t>(c.at) % copy_bytes == 0;
+    else
+      return args.gemm.c_vectors && reinterpret_cast<uintptr_t>(c) % copy_bytes == 0;
+  }
+
   __device__ __forceinline__ void run() const {
-    const small_load a(args.gemm.a, args.a), b(args.gemm.b, args.b);
+    const small_load a = load_of(args.gemm.a, args.a, true), b = load_of(args.gemm.b, args.b, false);
     const uint32_t owner = threadIdx.x / Product::owner_threads;
     const int matrix = int(ws_divide(owner, &args.by_tiles)), tile = int(owner) - matrix * int(args.by_tiles.d);
     const int col = int(ws_divide(uint32_t(tile), &args.by_tiles_m)), row = tile - col * args.tiles_m;
@@ -118,7 +156,7 @@ template <class Product> struct small_kernel {
         __syncthreads();
         if (matrix < size_of(item))
           Product::run(args, at + a.before(first) + matrix * args.a.matrix,
-                       at + args.b_at + b.before(first) + matrix * args.b.matrix, row, col, first + matrix);
+                       at + args.b_at + b.before(first) + matrix * args.b.matrix, row, col, of_matrix{*this, first + matrix});
         __syncthreads();
         parity ^= uint32_t(stage);
       }

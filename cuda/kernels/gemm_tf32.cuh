@@ -436,7 +436,7 @@ template <class Config> struct tf32_kernel {
       setmaxnreg_inc<Config::consumer_registers>();
       if (ARE_PARAMETERS) fetch_other_arguments(args, at_shared.fetched);
       if (has_few_k)
-        few_k_sums<Config, least_k - 1>{reinterpret_cast<float *>(shared)}.run(args, at);
+        few_k_sums<Config, least_k - 1>{reinterpret_cast<float *>(shared)}.run(args, at, at.sharers.is_alone() || cluster_rank() == 0);
       else if (multiply())
         return; /* alone, so nobody waits */
       at.sharers.template arrive_and_wait<Config::n_consuming>();
@@ -459,8 +459,8 @@ template <class Config> struct tf32_kernel {
     run_at<true>(at_shared, [&] { return find_place(args, worker_block_of(args.sharers)); });
   }
   /* Of a group, whose arguments its block has made. */
-  __device__ __forceinline__ void run_item(shared_place &at_shared, const item_place &item) const {
-    run_at<false>(at_shared, [&] { return place_of(args, item, 0); });
+  __device__ __forceinline__ void run_item(shared_place &at_shared, const item_place &item, const uint32_t &rank) const {
+    run_at<false>(at_shared, [&] { return place_of(args, item, rank); });
   }
 };
 

@@ -2,7 +2,7 @@
  * just that product in shared memory; the block then is one of the kernel of its row, which knows of no
  * groups. So sizes and places may be in device memory, and no host waits for them.
  *
- *   groups    0      1    2 (empty)    3                  a block for each tile of each group, in this
+ *   groups    0      1    2 (empty)    3                  a block, or a cluster, for each tile of each group, in this
  *   tiles     0 1 2  3 4               5 6 7 8            order: the block's threads add up the tiles of
  *   block     0 1 2  3 4               5 6 7 8   9 ..     groups, and blocks behind the last tile end
  *
@@ -12,6 +12,7 @@
 #ifndef WS_CUDA_GROUP_PRODUCT_CUH
 #define WS_CUDA_GROUP_PRODUCT_CUH
 #include "cuda/kernels/item_place.cuh"
+#include "cuda/sched/fixed.cuh"
 #include "cuda/shared/group_args.h"
 #include "cuda/shared/grouped_args.h"
 
@@ -33,6 +34,7 @@ struct group_product {
   group_sizes sizes;
   int group;         /* -1: the block has none */
   uint32_t in_group; /* number of the tile */
+  uint32_t rank;     /* of the block, of those that share the tile */
   bool is_there;
   uint32_t of_warps[32];
 };
@@ -77,9 +79,8 @@ template <class Config> class group_finder {
   static __device__ __forceinline__ uint32_t cols_of(const group_sizes &s) { return (uint32_t(s.n) + bn - 1) / bn; }
 
   /* By all threads of the block; the one of the group notes it. */
-  __device__ __forceinline__ void search(group_product &p) const {
+  __device__ __forceinline__ void search(group_product &p, uint32_t item) const {
     const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32), n_warps = int(blockDim.x / 32);
-    const uint32_t item = blockIdx.x;
     uint32_t before = 0;
 #pragma unroll 1
     for (int first = 0; first < args.n_groups && item >= before; first += int(blockDim.x)) {
@@ -199,13 +200,14 @@ public:
     const uint32_t *const from = reinterpret_cast<const uint32_t *>(&args.common.gemm);
     uint32_t *const to = reinterpret_cast<uint32_t *>(&p.gemm);
     for (int i = int(threadIdx.x); i < int(sizeof p.gemm / 4); i += int(blockDim.x)) to[i] = from[i];
-    if (threadIdx.x == 0) p.group = -1;
+    const worker_block block = worker_block_of(args.common.gemm.sharers);
+    if (threadIdx.x == 0) p.group = -1, p.rank = block.rank;
     if (args.product_tiles.d == 0) {
-      search(p);
+      search(p, block.worker);
     } else {
-      const int group = int(ws_divide(blockIdx.x, &args.product_tiles));
+      const int group = int(ws_divide(block.worker, &args.product_tiles));
       if (threadIdx.x == 0 && group < args.n_groups && look_up(group, p.sizes))
-        p.group = group, p.in_group = blockIdx.x - uint32_t(group) * args.product_tiles.d;
+        p.group = group, p.in_group = block.worker - uint32_t(group) * args.product_tiles.d;
       __syncthreads(); /* all of what they share is there */
     }
     if (threadIdx.x == 0) p.is_there = p.group >= 0 && make(p);

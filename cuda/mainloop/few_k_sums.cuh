@@ -41,8 +41,10 @@ template <class Config, int MOST_K> struct few_k_sums {
   }
 
   /* Row i, columns j and on. */
-  __device__ __forceinline__ void sum_columns(int i, int j, int n_k) const {
-    float sum[at_once][unit] = {};
+  __device__ __forceinline__ void sum_columns(int i, int j, int n_k, float first) const {
+    float sum[at_once][unit];
+#pragma unroll
+    for (int c = 0; c < at_once * unit; c++) sum[c / unit][c % unit] = first;
     const float *x = a() + unit * i, *y = b() + unit * j;
 #pragma unroll 1
     for (int k = 0; k < n_k; k++, x += a_pitch, y += b_pitch)
@@ -65,15 +67,16 @@ template <class Config, int MOST_K> struct few_k_sums {
       }
   }
 
-  /* By all threads that multiply; at: the item's place. What they write is seen behind a barrier. */
-  template <class Place> __device__ __forceinline__ void run(const ws_gemm_args &args, const Place &at) const {
-    const int n_k = at.k_end - at.k_begin;
+  /* By all threads that multiply; at: the item's place. What they write is seen behind a barrier. Of blocks that share an item the
+   * first one sums all, and the others have sums that change nothing. */
+  template <class Place> __device__ __forceinline__ void run(const ws_gemm_args &args, const Place &at, bool is_first) const {
+    const int n_k = is_first ? at.k_end - at.k_begin : 0;
     load<bm, Config::a_k>(a(), a_pitch, args.a, at.m, int(ws_min(bm, args.m - at.m)), n_k);
     load<bn, Config::b_k>(b(), b_pitch, args.b, at.n, int(ws_min(bn, args.n - at.n)), n_k);
     barrier_sync(1, Config::n_consuming);
 #pragma unroll 1
     for (int j = int(threadIdx.x / unsigned(bm)) * at_once; j < bn; j += columns_apart)
-      sum_columns(int(threadIdx.x % unsigned(bm)), j, n_k);
+      sum_columns(int(threadIdx.x % unsigned(bm)), j, n_k, is_first ? 0.0f : -0.0f);
   }
 };
 

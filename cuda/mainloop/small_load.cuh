@@ -32,13 +32,15 @@ static __device__ __forceinline__ void cp_async_bulk(uint32_t to, const void *fr
                : "memory");
 }
 
-/* FILLS: with zeros up to n_pieces and n_filled. */
-template <bool FILLS> class small_load {
+/* FILLS: with zeros up to n_pieces and n_filled. HAS_PLACES: the matrices lie at pointers of any alignment. */
+template <bool FILLS, bool HAS_PLACES> class small_load {
   const ws_small_operand &op;
-  const char *data;   /* the thread's first piece of the batch's first matrix */
-  int to_first, line; /* where it goes; its line */
-  int matrix;         /* its matrix; beyond all, if the thread has none */
-  bool exists;        /* its piece of lines; else there are zeros */
+  const char *data;          /* the thread's first piece of the batch's first matrix */
+  const void *const *places; /* HAS_PLACES, and then instead: of the matrices */
+  int64_t offset;            /* from there to the thread's first piece */
+  int to_first, line;        /* where it goes; its line */
+  int matrix;                /* its matrix; beyond all, if the thread has none */
+  bool exists;               /* its piece of lines; else there are zeros */
 
   template <int UNIT> static __device__ __forceinline__ void copy_piece(uint32_t to, const char *from) {
     if constexpr (UNIT == 16)
@@ -47,6 +49,17 @@ template <bool FILLS> class small_load {
       store_shared_16(to, ld_in_order(reinterpret_cast<const uint16_t *>(from)));
     else
       cp_async_whole<UNIT>(to, from);
+  }
+  /* The same from where a pointer leads. */
+  template <int UNIT> static __device__ __forceinline__ void copy_unaligned(uint32_t to, const char *from) {
+    if constexpr (UNIT > 2) {
+      if (reinterpret_cast<uintptr_t>(from) % UNIT != 0) {
+#pragma unroll 1
+        for (int half = 0; half < 2; half++) copy_unaligned<UNIT / 2>(to + half * (UNIT / 2), from + half * (UNIT / 2));
+        return;
+      }
+    }
+    copy_piece<UNIT>(to, from);
   }
   template <int UNIT> static __device__ __forceinline__ void clear_piece(uint32_t to) {
     if constexpr (UNIT == 2) {
@@ -57,18 +70,22 @@ template <bool FILLS> class small_load {
     }
   }
 
-  template <int UNIT> __device__ __forceinline__ void copy_by(uint32_t to, const char *from, int n) const {
+  template <int UNIT> __device__ __forceinline__ void copy_by(uint32_t to, const char *from, int first, int n) const {
     const int64_t from_line = op.lines_apart * op.step_line, from_matrix = op.matrices_apart * op.step_matrix;
     const int to_line = op.lines_apart * op.pitch, to_matrix = op.matrices_apart * op.matrix;
 #pragma unroll 1
     for (int g = matrix; g < n; g += op.matrices_apart, to += to_matrix, from += from_matrix) {
       uint32_t at = to;
       const char *source = from;
+      if constexpr (HAS_PLACES) source = static_cast<const char *>(places[first + g]) + offset;
 #pragma unroll 1
       for (int l = line; l < op.n_filled; l += op.lines_apart, at += to_line, source += from_line)
-        if (!FILLS || (exists && l < op.n_lines))
-          copy_piece<UNIT>(at, source);
-        else
+        if (!FILLS || (exists && l < op.n_lines)) {
+          if constexpr (HAS_PLACES)
+            copy_unaligned<UNIT>(at, source);
+          else
+            copy_piece<UNIT>(at, source);
+        } else
           clear_piece<UNIT>(at);
     }
   }
@@ -84,15 +101,29 @@ public:
   __device__ __forceinline__ small_load(const ws_operand &operand, const ws_small_operand &of_item)
       : op(of_item), data(static_cast<const char *>(operand.data)) {
     if (op.is_raw) return;
+    const int piece = seat();
+    if (matrix < op.matrices_apart) data += matrix * op.step_matrix, to_first += matrix * op.matrix;
+    if (line < op.n_lines && exists) data += line * op.step_line + piece * op.unit;
+  }
+  __device__ __forceinline__ small_load(const void *const *matrices, const ws_small_operand &of_item)
+      : op(of_item), data(nullptr), places(matrices), offset(0) {
+    const int piece = seat();
+    if (matrix < op.matrices_apart) to_first += matrix * op.matrix;
+    if (line < op.n_lines && exists) offset = line * op.step_line + piece * op.unit;
+  }
+
+private:
+  /* Which piece of which lines the thread has. */
+  __device__ __forceinline__ int seat() {
     const int number = int(ws_divide(threadIdx.x, &op.by_pieces)), piece = int(threadIdx.x) - number * op.n_pieces;
     matrix = int(ws_divide(uint32_t(number), &op.by_lines)), line = number - matrix * op.lines_apart;
     if (matrix >= op.matrices_apart) matrix = 1 << 30;
     exists = piece * op.unit < op.line_bytes;
     to_first = piece * op.unit + line * op.pitch;
-    if (matrix < op.matrices_apart) data += matrix * op.step_matrix, to_first += matrix * op.matrix;
-    if (line < op.n_lines && exists) data += line * op.step_line + piece * op.unit;
+    return piece;
   }
 
+public:
   /* Bytes before the first element of a raw item. */
   __device__ __forceinline__ int before(int first) const {
     return op.is_raw ? int((reinterpret_cast<uintptr_t>(data) + first * op.step_matrix) & 15) : 0;
@@ -108,13 +139,13 @@ public:
     if (op.is_raw)
       copy_raw(to, from - before(first), op.matrix * n + before(first), barrier);
     else if (op.unit == 16)
-      copy_by<16>(to + to_first, from, n);
+      copy_by<16>(to + to_first, from, first, n);
     else if (op.unit == 8)
-      copy_by<8>(to + to_first, from, n);
+      copy_by<8>(to + to_first, from, first, n);
     else if (op.unit == 4)
-      copy_by<4>(to + to_first, from, n);
+      copy_by<4>(to + to_first, from, first, n);
     else
-      copy_by<2>(to + to_first, from, n);
+      copy_by<2>(to + to_first, from, first, n);
   }
 };
 

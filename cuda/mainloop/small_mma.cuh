@@ -80,13 +80,13 @@ template <class Config> struct small_by_warp {
 
   /* alpha * sum of C of the operands' type, columns aligned: lanes side by side exchange halves, so that each has four rows, and the
    * four of a column 32 bytes of it. */
-  static __device__ __forceinline__ void store_fours(const ws_small_args &args, const sums &sum, int batch, int m_first,
+  static __device__ __forceinline__ void store_fours(const ws_small_args &args, const sums &sum, const half_c &c, int m_first,
                                                      int n_first) {
     const ws_gemm_args &g = args.gemm;
     const float alpha = g.alpha.s[0];
     const int m = int(g.m), n = int(g.n), t = int(threadIdx.x) % 4, row = m_first + t / 2 * 4 + t % 2 * 8;
     int column = n_first + int(threadIdx.x) % 32 / 4;
-    uint16_t *line = static_cast<uint16_t *>(g.c) + (batch * g.stride_c + column * g.ldc + row);
+    uint16_t *line = reinterpret_cast<uint16_t *>(c.at) + (column * g.ldc + row);
 #pragma unroll
     for (int i = 0; i < 2 * n_p; i++, column += 8, line += 8 * g.ldc)
 #pragma unroll
@@ -108,11 +108,10 @@ template <class Config> struct small_by_warp {
   }
 
   /* Of any C. */
-  static __device__ __forceinline__ void store_any(const ws_small_args &args, const sums &sum, int batch, int m_first,
+  static __device__ __forceinline__ void store_any(const ws_small_args &args, const sums &sum, const half_c &c, int m_first,
                                                    int n_first) {
     const ws_gemm_args &args_c = args.gemm;
     const scaling<Config> scale(args_c);
-    const half_c c = c_of<Config>(args_c) + batch * args_c.stride_c;
     const int m = int(args_c.m), n = int(args_c.n), g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
 #pragma unroll
     for (int i = 0; i < 2 * n_p; i++) {
@@ -130,8 +129,10 @@ template <class Config> struct small_by_warp {
     }
   }
 
+  /* where: as small_by_thread's. */
+  template <class Where>
   static __device__ __forceinline__ void run(const ws_small_args &args, const char *a, const char *b, int row, int col,
-                                             int batch) {
+                                             const Where &where) {
     const int m_first = row * Config::tm, n_first = col * Config::tn;
     sums sum = {};
     if (args.by_vectors)
@@ -139,10 +140,11 @@ template <class Config> struct small_by_warp {
     else
       multiply<true>(args, a, b, m_first, n_first, sum);
     constexpr int own_type = std::is_same_v<typename Config::type, type_h> ? WS_HALF_C_F16 : WS_HALF_C_BF16;
-    if (args.gemm.c_vectors && args.gemm.beta_zero && args.gemm.type_c == own_type)
-      store_fours(args, sum, batch, m_first, n_first);
+    const half_c c = where.c();
+    if (where.is_whole(c) && args.gemm.beta_zero && args.gemm.type_c == own_type)
+      store_fours(args, sum, c, m_first, n_first);
     else
-      store_any(args, sum, batch, m_first, n_first);
+      store_any(args, sum, c, m_first, n_first);
   }
 };
 

@@ -7,6 +7,7 @@
 #include "cuda/kernels/gemm_tf32.cuh"
 #include "cuda/kernels/group_product.cuh"
 #include "cuda/rows/groups.h"
+#include "cuda/rows/parts.h"
 
 namespace ws {
 
@@ -18,16 +19,16 @@ __device__ __forceinline__ void run_copied_group(const ws_group_args &args, cons
   __shared__ typename kernel::shared_place at;
   if (!group_finder<Config>(args, ends).find(product)) return;
   if constexpr (std::is_same_v<kernel, dmma_kernel<Config>>)
-    kernel::run_item(kernel{product.gemm, shared, at, args.common}, product.item);
+    kernel::run_item(kernel{product.gemm, shared, at, args.common}, product.item, product.rank);
   else
-    kernel::run_item(kernel{{product.gemm, shared, at, args.common}}, product.item);
+    kernel::run_item(kernel{{product.gemm, shared, at, args.common}}, product.item, product.rank);
 }
 template <class Config>
 __device__ __forceinline__ void run_tf32_group(const ws_group_args &args, const ws_grouped_ends &ends, unsigned char *shared) {
   __shared__ group_product product;
   __shared__ typename tf32_kernel<Config>::shared_place at;
   if (group_finder<Config>(args, ends).find(product))
-    tf32_kernel<Config>{product.gemm, shared, at, shared_address(shared)}.run_item(at, product.item);
+    tf32_kernel<Config>{product.gemm, shared, at, shared_address(shared)}.run_item(at, product.item, product.rank);
 }
 template <class Config, bool A_K, bool B_K>
 __device__ __forceinline__ void run_direct_group(const ws_group_args &args, const ws_grouped_ends &ends, unsigned char *shared) {
@@ -81,22 +82,22 @@ __device__ __forceinline__ void run_direct_group(const ws_group_args &args, cons
 #define WS_CUDA_WGMMA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
 #define WS_CUDA_TF32W_STAYS(...)
-#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate) \
-  WS_IF_OF_GROUPS(                                                                   \
-      t##_dmma_##bm##x##bn##_g##k_groups##_k##cluster,                               \
-      WS_GROUPS_ENTRIES_OF(WS_GROUPS_DMMA, t##gemm_dmma_##bm##x##bn##_g##k_groups, t, bm, bn, wp, wq, k_groups, stages, blocks))
-#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
-  WS_IF_OF_GROUPS(                                                                   \
-      t##_ffma_##bm##x##bn##_g##k_groups##_k##cluster,                               \
-      WS_GROUPS_ENTRIES_OF(WS_GROUPS_FFMA, t##gemm_ffma_##bm##x##bn##_g##k_groups, t, bm, bn, wm, wn, k_groups, stages, blocks))
-#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                     \
-  WS_IF_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##k_groups##_k##cluster,                                                    \
-                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32, t##gemm_tf32x##slices##_##bm##x##bn##_g##k_groups, t, slices, bm, bn, wm, \
-                                       wn, k_groups, stages, blocks))
-#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate)                                 \
-  WS_IF_OF_GROUPS(t##_tf32w##slices##_##bm##x##bn##_g##k_groups##_k##cluster,                                                 \
-                  WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32W, t##gemm_tf32w##slices##_##bm##x##bn##_g##k_groups, t, slices, bm, bn, \
-                                       k_groups, stages, places, blocks))
+#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                            \
+  WS_IF_PARTS_##cluster(WS_IF_OF_GROUPS(t##_dmma_##bm##x##bn##_g##k_groups,                                                     \
+                                        WS_GROUPS_ENTRIES_OF(WS_GROUPS_DMMA, t##gemm_dmma_##bm##x##bn##_g##k_groups, t, bm, bn, \
+                                                             wp, wq, k_groups, stages, blocks)))
+#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                            \
+  WS_IF_PARTS_##cluster(WS_IF_OF_GROUPS(t##_ffma_##bm##x##bn##_g##k_groups,                                                     \
+                                        WS_GROUPS_ENTRIES_OF(WS_GROUPS_FFMA, t##gemm_ffma_##bm##x##bn##_g##k_groups, t, bm, bn, \
+                                                             wm, wn, k_groups, stages, blocks)))
+#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                    \
+  WS_IF_PARTS_##cluster(WS_IF_OF_GROUPS(t##_tf32x##slices##_##bm##x##bn##_g##k_groups,                                          \
+                                        WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32, t##gemm_tf32x##slices##_##bm##x##bn##_g##k_groups, \
+                                                             t, slices, bm, bn, wm, wn, k_groups, stages, blocks)))
+#define WS_CUDA_TF32W_ROW(t, slices, bm, bn, k_groups, stages, places, blocks, cluster, rate)                                    \
+  WS_IF_PARTS_##cluster(WS_IF_OF_GROUPS(t##_tf32w##slices##_##bm##x##bn##_g##k_groups,                                           \
+                                        WS_GROUPS_ENTRIES_OF(WS_GROUPS_TF32W, t##gemm_tf32w##slices##_##bm##x##bn##_g##k_groups, \
+                                                             t, slices, bm, bn, k_groups, stages, places, blocks)))
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                        \
   WS_IF_OF_GROUPS(t##_direct_##bm##x##bn##_g##k_groups##_k##cluster,                                                          \
                   WS_GROUPS_ENTRIES_OF(WS_GROUPS_DIRECT, t##gemm_direct_##bm##x##bn##x16_g##k_groups##_k##cluster, t, bm, bn, \

@@ -29,4 +29,10 @@ typedef struct ws_small_args {
   int32_t b_at, stage; /* bytes: where B's are, and from stage to stage */
   int32_t by_vectors;  /* neither operand is raw: read by 16 bytes, or of 16-bit elements by 8 */
 } ws_small_args;
+
+/* Where the matrices of a batch lie, if it has pointers in place of strides; in device memory. */
+typedef struct ws_small_places {
+  const void *const *a, *const *b;
+  void *const *c;
+} ws_small_places;
 #endif
