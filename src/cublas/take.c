@@ -129,6 +129,14 @@ static wsgemm_scalar scalar_at(const void *scalar, wsgemm_type type) {
   return s;
 }
 
+/* Of the products that wins.def has, those that are faster with scalars in device memory, too: wsgemm then has one kernel for FP32, and
+ * none by TMA for half precision (bench_gpu_gemm --scalars device). */
+static bool is_fast_with_device_scalars(const ws_cublas_call *call) {
+  const wsgemm_gemm_desc *const d = &call->desc.gemm;
+  const bool has_epilogue = d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias;
+  return (d->type_a == WSGEMM_F32 || d->type_a == WSGEMM_C32) && d->math == WSGEMM_MATH_DEFAULT && !has_epilogue;
+}
+
 static ws_cublas_reason set_scalars(ws_cublas_call *call) {
   const bool has_beta =
       !call->is_level3 || (call->desc.level3.routine != WSGEMM_TRMM && call->desc.level3.routine != WSGEMM_TRSM);
@@ -137,6 +145,7 @@ static ws_cublas_reason set_scalars(ws_cublas_call *call) {
   wsgemm_scalar *const beta = call->is_level3 ? &call->desc.level3.beta : &call->desc.gemm.beta;
   if (call->scalars != CUBLAS_POINTER_MODE_HOST) {
     if (call->is_level3 || call->has_arrays || call->scalars != CUBLAS_POINTER_MODE_DEVICE) return WS_CUBLAS_SCALARS;
+    if (!is_fast_with_device_scalars(call) && !ws_cublas_settings_now.takes_all) return WS_CUBLAS_SCALARS;
     call->desc.gemm.scalar_mode = WSGEMM_SCALAR_DEVICE;
     alpha->device = call->alpha, beta->device = call->beta;
     return WS_CUBLAS_TAKEN;

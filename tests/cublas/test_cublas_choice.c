@@ -110,6 +110,27 @@ static void pointers(void) {
   }
 }
 
+/* With scalars in device memory rows count for floats outside of TF32 alone. */
+static void device_scalars(void) {
+  begin_case();
+  struct check_random random = check_random_from(9);
+  int n_taken = 0;
+  fake_cublas.scalars = CUBLAS_POINTER_MODE_DEVICE;
+  for (int i = 0; i < 20000; i++) {
+    const int type = (int)check_random_in(&random, 0, 5);
+    const bool is_odd = check_random_in(&random, 0, 1), is_tf32 = check_random_in(&random, 0, 3) == 0;
+    long long size[3];
+    for (int j = 0; j < 3; j++) size[j] = 1LL << check_random_in(&random, 0, 14), size[j] += check_random_in(&random, 0, size[j]);
+    fake_cublas.math = is_tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+    const bool is_float = type == WSGEMM_F32 || type == WSGEMM_C32,
+               wanted = is_float && !is_tf32 && is_covered(type, WSGEMM_MATH_DEFAULT, size[0], size[1], size[2], is_odd);
+    const bool got = gemm_is_taken(type, size[0], size[1], size[2], is_odd);
+    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld: %d", type, is_tf32, size[0], size[1], size[2], got);
+    n_taken += got;
+  }
+  CHECK(n_taken > 100, "only %d were taken", n_taken);
+}
+
 /* Known classes, so that the table itself is looked at. */
 static void known(void) {
   begin_case();
@@ -222,7 +243,10 @@ static void strides(void) {
 }
 
 static const struct check_case cases[] = {
-    {"products", products}, {"known", known},         {"saved", saved},     {"level3", level3},     {"small", small},
-    {"devices", devices},   {"epilogues", epilogues}, {"strides", strides}, {"pointers", pointers},
+    {"products", products},   {"known", known},
+    {"saved", saved},         {"level3", level3},
+    {"small", small},         {"devices", devices},
+    {"epilogues", epilogues}, {"strides", strides},
+    {"pointers", pointers},   {"device_scalars", device_scalars},
 };
 CHECK_MAIN("cublas_choice", cases)

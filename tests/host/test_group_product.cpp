@@ -1,5 +1,5 @@
 // test_group_product.cpp - the search of cuda/kernels/group_product.cuh on the host, block by block: each tile of each group that is one
-// comes to one block, those of others to none, and the arguments that the block makes are those that the host makes of the group's product
+// comes to one block, or to each of a cluster, those of others to none, and the arguments that the block makes are those that the host makes of the group's product
 // alone (core/groups.h, cuda/host/problem_args.c). Nothing is read beside the arrays.
 #include "host_device.h"
 
@@ -288,8 +288,9 @@ template <class Config> class run {
   ws_group_args args;
   ws_grouped_ends given = {};
   const scalar_at<Config> alpha, beta;
-  std::vector<int64_t> first; // each group's first block, and the end of all
-  std::set<std::tuple<int, int64_t, int64_t>> tiles;
+  int64_t cluster;            // blocks that share a tile
+  std::vector<int64_t> first; // each group's first tile, and the end of all
+  std::set<std::tuple<int, int64_t, int64_t, uint32_t>> parts;
 
   bool reads_operands() const { return args.reads_operands != 0 && !(args.alpha && alpha.is_zero()); }
   ws_gemm_args wanted_of(int64_t group) const {
@@ -307,7 +308,7 @@ template <class Config> class run {
     const int64_t rows = ws_ceil_div(p.gemm.m, Config::bm), cols = ws_ceil_div(p.gemm.n, Config::bn);
     const bool is_there = p.tile.row >= 0 && p.tile.row < rows && p.tile.col >= 0 && p.tile.col < cols;
     if (!is_there || p.tile.batch != 0 || p.tile.n_col != 1) return "a tile that is not there";
-    if (!tiles.insert({p.group, p.tile.row, p.tile.col}).second) return "a tile for the second time";
+    if (!parts.insert({p.group, p.tile.row, p.tile.col, p.rank}).second) return "a tile for the second time";
     const bool is_same = p.item.batch == 0 && p.item.m == p.tile.row * Config::bm && p.item.n == p.tile.col * Config::bn &&
                          p.item.k_begin == 0 && p.item.k_end == p.gemm.k && p.item.is_wanted;
     return is_same ? nullptr : "another item than tile";
@@ -317,6 +318,9 @@ public:
   explicit run(const groups &drawn) : all(drawn), args(group_case_args(&drawn.d)) {
     const wsgemm_grouped_desc &d = all.d;
     const bool has_one_size = all.has_one_size();
+    static constexpr int clusters[] = {1, 2, 3, 4, 8, 16};
+    cluster = clusters[in(0, 5)];
+    args.common.gemm.sharers = ws_divisor_of(cluster);
     if (has_one_size) args.product_tiles = ws_divisor_of(ws_ceil_div(d.m, Config::bm) * ws_ceil_div(d.n, Config::bn));
     if (all.can_be_given() && one_of(2)) args.ends = nullptr, given = all.given_ends();
     if (one_of(3)) args.alpha = alpha.data, args.beta = beta.data;
@@ -327,11 +331,12 @@ public:
       first.push_back(first.back() + (has_blocks ? ws_ceil_div(s.m, Config::bm) * ws_ceil_div(s.n, Config::bn) : 0));
     }
   }
-  int64_t n_blocks() const { return first.back(); }
+  int64_t of_cluster() const { return cluster; }
+  int64_t n_blocks() const { return first.back() * cluster; }
   // -1: none.
   int64_t group_of(int64_t block) const {
     if (block >= n_blocks()) return -1;
-    const int64_t group = std::upper_bound(first.begin(), first.end(), block) - first.begin() - 1;
+    const int64_t group = std::upper_bound(first.begin(), first.end(), block / cluster) - first.begin() - 1;
     return all.is_product(group, reads_operands()) ? group : -1;
   }
   const char *fault_of_block(int64_t block, int n_threads, bool is_backwards) {
@@ -346,20 +351,22 @@ public:
     if (n_found != 0 && n_found != n_threads) return "some threads alone have a product";
     if (group < 0) return n_found == 0 ? nullptr : "a product where there is none";
     if (n_found == 0 || p.group != group) return n_found == 0 ? "no product" : "another group";
+    if (p.rank != block % cluster) return "another rank";
     const char *const fault = fault_of(p.gemm, wanted_of(group), args.common.gemm);
     return fault ? fault : fault_of_tile(p);
   }
-  int64_t n_tiles() const { return int64_t(tiles.size()); }
-  int64_t n_tiles_wanted() const {
+  // Of tiles, one for each block of a cluster.
+  int64_t n_parts() const { return int64_t(parts.size()); }
+  int64_t n_parts_wanted() const {
     int64_t n = 0;
     for (size_t g = 0; g + 1 < first.size(); g++)
       if (all.is_product(int64_t(g), reads_operands())) n += first[g + 1] - first[g];
-    return n;
+    return n * cluster;
   }
 };
 
 // Blocks of which all are run: those of few. Of many, some.
-constexpr int64_t most_blocks = 160;
+constexpr int64_t most_blocks = 320;
 
 template <class Config> void one(const drawing &how, wsgemm_type type, int turn) {
   const groups all(how, type, Config::bm, Config::bn);
@@ -370,17 +377,18 @@ template <class Config> void one(const drawing &how, wsgemm_type type, int turn)
   CHECK(n_blocks < INT32_MAX, "%lld blocks", (long long)n_blocks);
   const char *fault = nullptr;
   int64_t block = 0;
-  for (int64_t at = 0; at < n_blocks + 3 && !fault; at += at < n_blocks ? step : 1) {
+  for (int64_t at = 0; at < n_blocks + r.of_cluster() + 2 && !fault; at += at < n_blocks ? step : 1) {
     block = step == 1 || at >= n_blocks ? at : std::min(n_blocks - 1, at + in(0, step - 1));
     fault = r.fault_of_block(block, n_threads, turn % 2 != 0);
   }
   CHECK(
-      !fault && (step > 1 || r.n_tiles() == r.n_tiles_wanted()),
-      "turn %d, type %d, ragged %d, %lld groups, %lld x %lld x %lld, ops %d %d, kind %d, %d bytes, arrays %d %d %d, %d threads: "
-      "block %lld of %lld has %s; %lld tiles, not %lld",
+      !fault && (step > 1 || r.n_parts() == r.n_parts_wanted()),
+      "turn %d, type %d, ragged %d, %lld groups, %lld x %lld x %lld, ops %d %d, kind %d, %d bytes, arrays %d %d %d, %d threads, "
+      "%lld to a tile: block %lld of %lld has %s; %lld parts of tiles, not %lld",
       turn, type, d.ragged, (long long)d.group_count, (long long)d.m, (long long)d.n, (long long)d.k, d.transa, d.transb,
-      how.kind, d.index_bytes, d.m_array != nullptr, d.n_array != nullptr, d.k_array != nullptr, n_threads, (long long)block,
-      (long long)n_blocks, fault ? fault : "no fault", (long long)r.n_tiles(), (long long)r.n_tiles_wanted());
+      how.kind, d.index_bytes, d.m_array != nullptr, d.n_array != nullptr, d.k_array != nullptr, n_threads,
+      (long long)r.of_cluster(), (long long)block, (long long)n_blocks, fault ? fault : "no fault", (long long)r.n_parts(),
+      (long long)r.n_parts_wanted());
 }
 
 void of_any_type(const drawing &how, int turn) {
