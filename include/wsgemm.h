@@ -392,10 +392,10 @@ typedef union wsgemm_scalar {
   const void *device;
 } wsgemm_scalar;
 
-/* SCALAR_DEVICE: alpha.device and beta.device are read when the stream comes to the product, which has
- * its matrices on the same GPU: one launch, of a row for groups (see wsgemm_gemm_grouped: for what GPUs
- * and modes, and which bits), large products of floats slower than by value. Without column sums and
- * packed operands. In other descriptors scalars are by value. */
+/* SCALAR_DEVICE: alpha.device and beta.device are read when the stream comes to the product,
+ * whose matrices are on the same GPU: one launch, of a row for groups (wsgemm_gemm_grouped says
+ * for what GPUs and modes, and which bits), large products of floats slower than by value.
+ * Without column sums and packed operands. In other descriptors scalars are by value. */
 typedef enum wsgemm_scalar_mode { WSGEMM_SCALAR_VALUE = 0, WSGEMM_SCALAR_DEVICE = 1 } wsgemm_scalar_mode;
 
 /* The epilogue: what may be done to each element of C on its way to memory. For every element
@@ -571,37 +571,38 @@ typedef struct wsgemm_grouped_desc {
 
 /* Host memory: all groups and their tiles are one queue of work for the threads; the call returns
  * when all is done. Device memory, with offsets and arrays in host memory: each group is launched
- * as wsgemm_gemm would, or up to 256 ragged ones at once, where they are small or of half precision;
- * groups of one size at equal distances are a batch.
+ * as wsgemm_gemm would, or up to 256 ragged ones at once, where they are small or of half
+ * precision; groups of one size at equal distances are a batch.
  *
  * Offsets and arrays in device memory, all of them: they are read by the kernel, when the stream
  * comes to it: one launch, the host waits for nothing, and a graph may be replayed with other
- * offsets, sizes and pointers. m, n and k are then the most that any group has, or of what is ragged
- * all have together; more groups' worth of them costs blocks that find nothing to do. A group is
- * skipped that does not lie within them, whose end lies before its beginning, or whose leading
- * dimension is too short; behind an end that lies before its beginning other groups may be left out
- * in part. Nothing is known of what pointers in device memory point to: it must be
- * memory that the device can reach, of elements of the type (complex ones: aligned to their parts).
+ * offsets, sizes and pointers. m, n and k are then the most that any group has, or of what is
+ * ragged all have together; what they exceed the groups by costs blocks that find nothing to do. A
+ * group is skipped that does not lie within them, whose end lies before its beginning, or whose
+ * leading dimension is too short; behind an end that lies before its beginning other groups may be
+ * left out in part. Nothing is known of what pointers in device memory point to: it must be memory
+ * that the device can reach, of elements of the type (complex ones: aligned to their parts).
  *
  * This version has that on compute capability 9.0, for all types, ops and layouts, outside of
  * invariant mode and without PEDANTIC for complex floats and half precision; all else returns
  * NOT_SUPPORTED. All groups are summed by one kernel row, which is chosen by m, n, k and
  * group_count, or by wsgemm_set_kernel: an element has the bits that the group's product has alone
- * by the row of this name, and of floats with k < 40 (or 24, by the row) those of multiply-adds in
- * the order of k. Two forms of F16 and BF16, C of the same type or of F32, have a faster kernel, in
- * invariant mode, too, with the bits that each group's product has alone in that mode: RAGGED_M,
- * row-major with A not transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K,
- * row-major with A transposed and B not (column-major, B is transposed and A not), with offsets
- * alone; at most 1024 groups; lds and strides of A and B, and n (m), ldc, stride_c and those of a
- * residual unless they are of F32, multiples of 8, and pointers of 16 bytes. With offsets in host
- * memory outside of invariant mode, other rows may be chosen for some groups.
+ * by the row of this name, but of rows by slices of floats with k < 40 (24 by tf32x rows, of
+ * complex ones 20 and 24) those of multiply-adds in the order of k. Two forms of F16 and BF16, C of
+ * the same type or of F32, have a faster kernel, in invariant mode, too, with the bits that each
+ * group's product has alone in that mode: RAGGED_M, row-major with A not transposed (RAGGED_N,
+ * column-major with B not transposed), and RAGGED_K, row-major with A transposed and B not
+ * (column-major, B is transposed and A not), with offsets alone; at most 1024 groups; lds and
+ * strides of A and B, and n (m), ldc, stride_c and those of a residual unless they are of F32,
+ * multiples of 8, and pointers of 16 bytes. With offsets in host memory outside of invariant mode,
+ * other rows may be chosen for some groups.
  *
  * Returns what wsgemm_gemm does; INVALID_POINTER also: desc or offsets is NULL, or arrays are in
  * device memory and matrices are not, or on another device; INVALID_VALUE also: group_count < 0,
  * index_bytes, an offset that decreases or exceeds the total, an array that is given for what is
- * ragged, or a bad size of any group: last_error names the group. NOT_SUPPORTED also: some arrays
- * are in device memory, others in host memory. All groups are checked before the first element of C
- * is written, but those whose arrays are in device memory. */
+ * ragged, or a bad size of any group: last_error names the group. NOT_SUPPORTED also: some
+ * arrays are in device memory, others in host memory. All groups are checked before the first
+ * element of C is written, but those whose arrays are in device memory. */
 WSGEMM_API wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *h, const wsgemm_grouped_desc *desc);
 
 /* ---- Level 3: structured matrices ---------------------------------------------------------------

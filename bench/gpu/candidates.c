@@ -17,7 +17,10 @@ gpu_bench bench = {.samples = 15};
 
 /* Ones of both widths, then zeros: alpha and beta, real or complex. */
 void use_device_scalars(void) {
-  const struct { float s[4]; double d[6]; } scalars = {{1}, {1}};
+  const struct {
+    float s[4];
+    double d[6];
+  } scalars = {{1}, {1}};
   GPU(cudaMalloc((void **)&bench.device_scalars, sizeof scalars));
   GPU(cudaMemcpy((void *)bench.device_scalars, &scalars, sizeof scalars, cudaMemcpyHostToDevice));
 }
