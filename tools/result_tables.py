@@ -447,6 +447,18 @@ def random_table(records):
     return table([speedup_head(cases) + ": geometric mean (least)", "shapes", *CLASSES, "all"], rows)
 
 
+def by_class_table(records):
+    """One row for each routine, one column for each class, in the order in which they were measured."""
+    classes = {record["case"]: record["class"] for record in records}
+    cases, names = cases_of(records), unique(record["class"] for record in records)
+    rows = []
+    for routine in sorted(unique(c.routine for c in cases), key=lambda name: "sdczhb".index(name[0])):
+        group = [c for c in cases if c.routine == routine]
+        rows.append([f"`{routine}`", str(len(group))] + [mean_and_least([c for c in group if classes[c.name] == k]) for k in names] +
+                    [mean_and_least(group)])
+    return table([speedup_head(cases) + ": geometric mean (least)", "cases", *names, "all"], rows)
+
+
 def by_lesser_side(cases, ends):
     """One row for each routine and thread count, one column for each range of min(m, n), which end at `ends` but the last one."""
     firsts = (0, *(end + 1 for end in ends))
@@ -596,9 +608,10 @@ TABLES = {
     "gpu_random_uniform": uniform_table,
     "gpu_pedantic_random_uniform": uniform_table,
     "gpu_tf32_random_uniform": uniform_table,
-    "gpu_grouped": random_table,
-    "gpu_tf32_grouped": random_table,
-    "gpu_batched": random_table,
+    "gpu_grouped": by_class_table,
+    "gpu_tf32_grouped": by_class_table,
+    "gpu_batched": by_class_table,
+    "gpu_pointer_batches": by_class_table,
     "gpu_level3": gpu_level3_table,
     "gpu_offload": gpu_offload_table,
     "gpu_square": gpu_gemm_table,
@@ -646,7 +659,7 @@ TABLES = {
 
 # Suites whose records a table takes in besides its own, where they have been measured.
 TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",), "gpu_choices": ("gpu_half_choices",),
-            "gpu_random": ("gpu_half_random",), "gpu_grouped": ("gpu_half_grouped",), "gpu_batched": ("gpu_half_batched",), "gpu_epilogue": ("gpu_half_epilogue",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
+            "gpu_random": ("gpu_half_random",), "gpu_grouped": ("gpu_half_grouped",), "gpu_batched": ("gpu_half_batched",), "gpu_pointer_batches": ("gpu_half_pointer_batches",), "gpu_epilogue": ("gpu_half_epilogue",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
 
 # Tables that are not called after their (first) suite.
 SUITES = {**{f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}, "gpu_modes": "gpu_invariant"}

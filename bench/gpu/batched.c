@@ -37,6 +37,7 @@ typedef struct batch {
   wsgemm_type type;
   const char *ops;              /* "NN" */
   int64_t m, n, k, count, more; /* more: of every ld */
+  bool is_drawn;                /* at random */
 } batch;
 
 static wsgemm_gemm_desc desc_of(const batch *x) {
@@ -150,6 +151,7 @@ static void tell(const batch *x, const char *case_name, const char *kernel, doub
   const ws_bench_result r = {suite, routine, case_name, "auto",        device, ws_bench_cublas_version(),
                              ours,  theirs,  "us",      theirs / ours, commit, date};
   ws_bench_result_begin(json, &r);
+  ws_bench_result_text(json, "class", x->is_drawn ? "random" : "squares");
   ws_bench_result_text(json, "kernel", kernel);
   ws_bench_result_number(json, "samples", options.samples);
   ws_bench_result_number(json, "spread", spread);
@@ -195,7 +197,7 @@ static int64_t most_that_fit(const batch *x, int64_t wanted) {
 
 static batch drawn(wsgemm_type type, uint64_t *state, int idx) {
   static const char *const ops[] = {"NN", "NT", "TN", "TT"};
-  batch x = {.type = type, .ops = ops[ws_random_below(state, 4)], .more = idx % 3 == 2};
+  batch x = {.type = type, .ops = ops[ws_random_below(state, 4)], .more = idx % 3 == 2, .is_drawn = true};
   int64_t *const sizes[] = {&x.m, &x.n, &x.k};
   for (int i = 0; i < 3; i++) *sizes[i] = 1 + (int64_t)ws_random_below(state, (uint64_t)options.most);
   if (options.by_pointers) {
@@ -217,7 +219,7 @@ static void run_type(wsgemm_type type, wsgemm_handle *h) {
   uint64_t state = options.seed;
   for (size_t i = 0; i < sizeof strided / sizeof strided[0]; i++) {
     const int64_t size = squares[i][0];
-    batch x = {type, "NN", size, size, size, squares[i][1], 0};
+    batch x = {.type = type, .ops = "NN", .m = size, .n = size, .k = size, .count = squares[i][1]};
     if (options.by_pointers) x.count = most_that_fit(&x, x.count);
     measure(&x, pattern, h, &of_squares);
   }

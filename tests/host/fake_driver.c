@@ -605,8 +605,12 @@ static void find_row(fake_launch *l, const char *kernel) {
   }
 }
 
-/* A row's kernel for groups, after whose name comes "groups" and the ops; and the other one for ragged groups. */
-static bool is_of_groups(const char *kernel) { return strstr(kernel, "_groups_") != NULL; }
+/* A row's kernel for groups, after whose name comes "groups" and the ops; that of a row for small matrices, at pointers; and the other
+ * one for ragged groups. */
+static bool is_small(const fake_launch *l) { return l->row_idx >= 0 && ws_cuda_rows[l->row_idx].kind == WS_ROW_SMALL; }
+static bool is_named_groups(const fake_launch *l) { return strstr(l->kernel, "_groups_") != NULL; }
+static bool is_of_groups(const fake_launch *l) { return is_named_groups(l) && !is_small(l); }
+static bool is_of_places(const fake_launch *l) { return is_named_groups(l) && is_small(l); }
 static bool is_grouped(const char *kernel) { return strncmp(kernel + 1, "grouped_", 8) == 0; }
 
 static void copy_args(fake_launch *l, const void *parameter) {
@@ -637,7 +641,7 @@ static void copy_args(fake_launch *l, const void *parameter) {
     l->args = (ws_gemm_args){.sched = l->grouped.sched};
     return;
   }
-  if (is_of_groups(l->kernel)) {
+  if (is_of_groups(l)) {
     memcpy(&l->groups, parameter, sizeof l->groups);
     l->args = l->groups.common.gemm;
     return;
@@ -645,7 +649,7 @@ static void copy_args(fake_launch *l, const void *parameter) {
   if (l->row_idx < 0 || !ws_is_by_map(ws_cuda_rows[l->row_idx].kind)) {
     memcpy(&l->args, parameter, sizeof l->args);
     if (l->row_idx >= 0 && ws_cuda_rows[l->row_idx].kind == WS_ROW_DMMA) memcpy(&l->copied, parameter, sizeof l->copied);
-    if (l->row_idx >= 0 && ws_cuda_rows[l->row_idx].kind == WS_ROW_SMALL) memcpy(&l->small, parameter, sizeof l->small);
+    if (is_small(l)) memcpy(&l->small, parameter, sizeof l->small);
     return;
   }
   memcpy(&l->wgmma, parameter, sizeof l->wgmma);
@@ -714,7 +718,8 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   memcpy(l->kernel, kernel->name, sizeof l->kernel);
   find_row(l, kernel->name);
   copy_args(l, parameters[0]);
-  if (is_grouped(l->kernel) || is_of_groups(l->kernel)) memcpy(&l->grouped_ends, parameters[1], sizeof l->grouped_ends);
+  if (is_grouped(l->kernel) || is_of_groups(l)) memcpy(&l->grouped_ends, parameters[1], sizeof l->grouped_ends);
+  if (is_of_places(l)) memcpy(&l->small_places, parameters[1], sizeof l->small_places);
   check_launch(l);
   if (fake.compute) fake.compute(l);
   return leave(result);

@@ -80,8 +80,9 @@ typedef struct fake_launch {
   /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
   ws_wgmma_args wgmma;
   ws_grouped_args grouped;      /* of the kernels of ragged groups; args then has their scheduler */
-  ws_group_args groups;         /* of rows' kernels for groups; args then has what all groups share */
+  ws_group_args groups;         /* of other rows' kernels for groups; args then has what all groups share */
   ws_grouped_ends grouped_ends; /* of both */
+  ws_small_places small_places; /* of rows of small.def for matrices at pointers */
 } fake_launch;
 
 /* Memory of a graph: allocated in its capture, and freed. */

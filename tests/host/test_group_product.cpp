@@ -366,7 +366,7 @@ public:
 };
 
 // Blocks of which all are run: those of few. Of many, some.
-constexpr int64_t most_blocks = 320;
+constexpr int64_t most_blocks = 200;
 
 template <class Config> void one(const drawing &how, wsgemm_type type, int turn) {
   const groups all(how, type, Config::bm, Config::bn);
