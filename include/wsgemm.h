@@ -439,8 +439,8 @@ typedef struct wsgemm_gemm_desc {
    * type_scalar = F32. Else NOT_SUPPORTED. */
   wsgemm_type type_a, type_b, type_c, type_scalar;
   wsgemm_math math;
-  wsgemm_scalar_mode scalar_mode; /* today VALUE, else NOT_SUPPORTED */
-  wsgemm_epilogue epilogue;       /* act */
+  wsgemm_scalar_mode scalar_mode;
+  wsgemm_epilogue epilogue; /* act */
   int64_t m, n, k;
   wsgemm_scalar alpha, beta;
   const void *a;
@@ -584,18 +584,18 @@ typedef struct wsgemm_grouped_desc {
  * that the device can reach, of elements of the type (complex ones: aligned to their parts).
  *
  * This version has that on compute capability 9.0, for all types, ops and layouts, outside of
- * invariant mode and without PEDANTIC for complex floats and half precision; all else returns
- * NOT_SUPPORTED. All groups are summed by one kernel row, which is chosen by m, n, k and
- * group_count, or by wsgemm_set_kernel: an element has the bits that the group's product has alone
- * by the row of this name, but of rows by slices of floats with k < 40 (24 by tf32x rows, of
- * complex ones 20 and 24) those of multiply-adds in the order of k. Two forms of F16 and BF16, C of
- * the same type or of F32, have a faster kernel, in invariant mode, too, with the bits that each
- * group's product has alone in that mode: RAGGED_M, row-major with A not transposed (RAGGED_N,
- * column-major with B not transposed), and RAGGED_K, row-major with A transposed and B not
- * (column-major, B is transposed and A not), with offsets alone; at most 1024 groups; lds and
- * strides of A and B, and n (m), ldc, stride_c and those of a residual unless they are of F32,
- * multiples of 8, and pointers of 16 bytes. With offsets in host memory outside of invariant mode,
- * other rows may be chosen for some groups.
+ * invariant mode and, but for small matrices at pointers, without PEDANTIC for complex floats and
+ * half precision; all else returns NOT_SUPPORTED. All groups are summed by one kernel row, which is
+ * chosen by m, n, k and group_count, or by wsgemm_set_kernel: an element has the bits that the
+ * group's product has alone by the row of this name, but of rows by slices of floats with k < 40
+ * (24 by tf32x rows, of complex ones 20 and 24) those of multiply-adds in the order of k. Two forms
+ * of F16 and BF16, C of the same type or of F32, have a faster kernel, in invariant mode, too, with
+ * the bits that each group's product has alone in that mode: RAGGED_M, row-major with A not
+ * transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major with A
+ * transposed and B not (column-major, B is transposed and A not), with offsets alone; at most 1024
+ * groups; lds and strides of A and B, and n (m), ldc, stride_c and those of a residual unless they
+ * are of F32, multiples of 8, and pointers of 16 bytes. With offsets in host memory outside of
+ * invariant mode, other rows may be chosen for some groups.
  *
  * Returns what wsgemm_gemm does; INVALID_POINTER also: desc or offsets is NULL, or arrays are in
  * device memory and matrices are not, or on another device; INVALID_VALUE also: group_count < 0,

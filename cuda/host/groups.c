@@ -9,6 +9,7 @@
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/small.h"
+#include "cuda/rows/parts.h"
 
 static bool is_ragged(const ws_groups *groups) { return groups->ragged != WSGEMM_RAGGED_NONE; }
 
@@ -57,26 +58,33 @@ static bool may_take(const ws_executor *x, const ws_groups *groups, const ws_pro
   return n_slices > 0 && row->n_slices >= n_slices;
 }
 
-/* The forced one if it may take them, else that with the least time; -1: none. */
-static int row_for(const ws_executor *x, const ws_groups *groups) {
+/* The one with the least time: of small rows, or of all others; -1: none. Of clusters that not every device has room for none. */
+static int best_row(const ws_executor *x, const ws_groups *groups, const ws_problem *batch, bool of_small) {
   enum { FEW_K = 40 };
-  const int forced = ws_forced_row(x->call->forced[WS_CUDA], groups->of_all.a.type);
-  const ws_problem batch = batch_like(groups);
-  if (forced && may_take(x, groups, &batch, ws_cuda_row_at(forced - 1))) return forced - 1;
-  /* Slices are not made of so few (gemm_tf32.cuh), and rows by multiply-adds, which complex floats have not, have smaller tiles. */
-  const bool has_few_k = batch.a.type == WSGEMM_F32 && batch.k < FEW_K;
-  const bool are_small = may_be_small(groups, &batch) && ws_small_is_quick(&batch);
+  /* Slices are not made of so few (gemm_tf32.cuh), and rows by multiply-adds, which complex floats have not, have more blocks an SM. */
+  const bool has_few_k = batch->a.type == WSGEMM_F32 && batch->k < FEW_K;
   int best = -1;
   double least_us = HUGE_VAL;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (!may_take(x, groups, &batch, row) || (has_few_k && row->kind == WS_ROW_TF32)) continue;
-    if (are_small && row->kind != WS_ROW_SMALL) continue;
-    const ws_gpu_plan plan = {.problem = &batch, .kind = row->kind, .n_slices = row->n_slices};
+    if ((row->kind == WS_ROW_SMALL) != of_small || row->cluster > WS_PORTABLE_PARTS) continue;
+    if (!may_take(x, groups, batch, row) || (has_few_k && row->kind == WS_ROW_TF32)) continue;
+    const ws_gpu_plan plan = {.problem = batch, .kind = row->kind, .n_slices = row->n_slices};
     const double us = ws_gpu_plan_us(&plan, r, x->device);
     if (us < least_us) best = r, least_us = us;
   }
   return best;
+}
+
+/* The forced one if it may take them, else the best; small rows before all others where they are quick, but none of them has threads
+ * for any matrix. -1: none. */
+static int row_for(const ws_executor *x, const ws_groups *groups) {
+  const int forced = ws_forced_row(x->call->forced[WS_CUDA], groups->of_all.a.type);
+  const ws_problem batch = batch_like(groups);
+  if (forced && may_take(x, groups, &batch, ws_cuda_row_at(forced - 1))) return forced - 1;
+  const bool are_small = may_be_small(groups, &batch) && ws_small_is_quick(&batch);
+  const int small = are_small ? best_row(x, groups, &batch, true) : -1;
+  return small >= 0 ? small : best_row(x, groups, &batch, false);
 }
 
 /* Of groups that the host knows: whether one launch is worth more than the best row of each. */

@@ -14,6 +14,7 @@
 #define WS_GROUPS_ROW_s_tf32x2_16x64_g2 , 1
 #define WS_GROUPS_ROW_s_tf32w1_128x128_g1 , 1
 #define WS_GROUPS_ROW_s_tf32w1_64x64_g1 , 1
+#define WS_GROUPS_ROW_s_ffma_128x64_g1 , 1
 #define WS_GROUPS_ROW_s_ffma_64x64_g2 , 1
 #define WS_GROUPS_ROW_s_ffma_32x32_g4 , 1
 #define WS_GROUPS_ROW_s_ffma_64x16_g4 , 1

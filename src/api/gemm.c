@@ -392,7 +392,7 @@ static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given,
 /* What is wrong with a product whose scalars are in device memory, without a look at it. */
 static wsgemm_status check_device_scalars(wsgemm_handle *h, const ws_problem *p, const wsgemm_gemm_desc *d) {
   if (!ws_devices) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU");
-  if (!d->alpha.device || !d->beta.device)
+  if (!ws_is_empty(p) && (!d->alpha.device || !d->beta.device))
     return ws_fail(h, WSGEMM_INVALID_POINTER, "%s.device is NULL", d->alpha.device ? "beta" : "alpha");
   if (p->has_packed || (p->has_epilogue && p->epilogue.column_sums))
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalars in device memory: not built in beside packed operands and column sums");

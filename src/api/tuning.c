@@ -47,6 +47,8 @@ static wsgemm_status make_gemm(wsgemm_handle *h, const void *gemm_desc, ws_arena
   desc.epilogue = WSGEMM_EPILOGUE_NONE;
   const wsgemm_status status = ws_problem_of(h, &desc, p);
   if (status) return status;
+  if (desc.scalar_mode == WSGEMM_SCALAR_DEVICE)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalars in device memory: such products are not tuned");
   return ws_is_empty(p) || ws_product_is_zero(p) ? fail_nothing(h) : WSGEMM_SUCCESS;
 }
 
