@@ -35,14 +35,14 @@ struct group_product {
   int group;         /* -1: the block has none */
   uint32_t in_group; /* number of the tile */
   uint32_t rank;     /* of the block, of those that share the tile */
-  bool is_there;
+  bool is_good[4];   /* each part of the arguments */
   uint32_t of_warps[32];
 };
 
 /* Config: of the row. */
 template <class Config> class group_finder {
   static constexpr int bm = Config::bm, bn = Config::bn;
-  static constexpr int of_m = 1, of_n = 2, of_k = 3, swizzle = 8; /* wsgemm_ragged; rows of tiles */
+  static constexpr int of_m = 1, of_n = 2, of_k = 3, swizzle = 8, n_parts = 4; /* wsgemm_ragged; rows of tiles */
 
   const ws_group_args &args;
   const ws_grouped_ends &given;
@@ -149,8 +149,12 @@ template <class Config> class group_finder {
       gemm.alpha.s[0] = alpha, gemm.alpha.s[1] = 0;
   }
 
-  /* Scalars in device memory. Whether alpha is 0, and no operand is read. */
-  __device__ __forceinline__ bool set_scalars(ws_gemm_args &gemm) const {
+  /* Scalars in device memory. */
+  __device__ __forceinline__ bool is_alpha_zero() const {
+    const typename Config::real *const alpha = static_cast<const typename Config::real *>(args.alpha);
+    return alpha[0] == 0 && alpha[Config::unit - 1] == 0;
+  }
+  __device__ __forceinline__ void set_scalars(ws_gemm_args &gemm) const {
     using real = typename Config::real;
     const real *const alpha = static_cast<const real *>(args.alpha), *const beta = static_cast<const real *>(args.beta);
     real scalars[2][2] = {};
@@ -163,56 +167,78 @@ template <class Config> class group_finder {
       else
         gemm.alpha.s[u] = scalars[0][u], gemm.beta.s[u] = scalars[1][u];
     gemm.beta_zero = scalars[1][0] == 0 && scalars[1][1] == 0;
-    return scalars[0][0] == 0 && scalars[0][1] == 0;
   }
 
-  __device__ __forceinline__ void set_place(group_product &p) const {
-    const ws_tile_grid grid = {1, rows_of(p.sizes), cols_of(p.sizes), 1, swizzle};
-    p.tile = ws_tile_at_32(&grid, p.in_group);
-    p.item = {0, int(p.tile.row) * bm, int(p.tile.col) * bn, 0, int(p.sizes.k), true};
-  }
-
-  /* By one thread, of the block's group and its sizes. */
-  __device__ __forceinline__ bool make(group_product &p) const {
+  __device__ __forceinline__ bool set_c(group_product &p, int group, const group_sizes &s) const {
     ws_gemm_args &gemm = p.gemm;
-    if (args.alpha && set_scalars(gemm)) p.sizes.k = 0;
-    const group_sizes s = p.sizes;
     const bool is_of_m = args.ragged == of_m, is_of_n = args.ragged == of_n;
-    const bool has_a = set_operand(gemm.a, args.a, p.group, s.m, s.k, is_of_m, s.begin),
-               has_b = set_operand(gemm.b, args.b, p.group, s.n, s.k, is_of_n, s.begin);
     gemm.m = s.m, gemm.n = s.n, gemm.k = s.k;
-    gemm.ldc = number_at(args.c.ld_array, p.group, args.c.ld), gemm.stride_c = 0;
-    gemm.c = const_cast<char *>(place_of(args.c, p.group, is_of_m ? s.begin : is_of_n ? s.begin * gemm.ldc : 0));
+    gemm.ldc = number_at(args.c.ld_array, group, args.c.ld), gemm.stride_c = 0;
+    gemm.c = const_cast<char *>(place_of(args.c, group, is_of_m ? s.begin : is_of_n ? s.begin * gemm.ldc : 0));
     gemm.c_vectors = is_whole(gemm.c, gemm.ldc, args.c.bytes, 16);
-    if (gemm.epilogue.is_any) set_epilogue(gemm.epilogue, p.group, s.begin);
+    if (gemm.epilogue.is_any) set_epilogue(gemm.epilogue, group, s.begin);
+    if (args.alpha) set_scalars(gemm);
     if (s.k == 0) set_alpha_of_nothing(gemm);
-    set_place(p);
     const bool has_residual = !gemm.epilogue.is_any || !gemm.epilogue.residual || gemm.epilogue.ld_residual >= s.m;
-    return (s.k == 0 || (has_a && has_b)) && gemm.ldc >= s.m && has_residual;
+    return gemm.ldc >= s.m && has_residual;
+  }
+
+  __device__ __forceinline__ void set_place(group_product &p, uint32_t in_group, const group_sizes &s, uint32_t rank) const {
+    const ws_tile_grid grid = {1, rows_of(s), cols_of(s), 1, swizzle};
+    p.rank = rank;
+    p.tile = ws_tile_at_32(&grid, in_group);
+    p.item = {0, int(p.tile.row) * bm, int(p.tile.col) * bn, 0, int(s.k), true};
+  }
+
+  /* A part of the arguments; four warps make one each, as a thread alone would take a microsecond. Whether it makes sense. */
+  __device__ __forceinline__ bool make(int part, group_product &p, int group, uint32_t in_group, const group_sizes &s,
+                                       uint32_t rank) const {
+    switch (part) {
+    case 0:
+      return set_operand(p.gemm.a, args.a, group, s.m, s.k, args.ragged == of_m, s.begin) || s.k == 0;
+    case 1:
+      return set_operand(p.gemm.b, args.b, group, s.n, s.k, args.ragged == of_n, s.begin) || s.k == 0;
+    case 2:
+      return set_c(p, group, s);
+    default:
+      set_place(p, in_group, s, rank);
+      return true;
+    }
   }
 
 public:
   __device__ __forceinline__ group_finder(const ws_group_args &group_args, const ws_grouped_ends &ends)
       : args(group_args), given(ends) {}
 
-  /* By all threads of the block. Whether it has a product. */
+  /* By all threads of the block, of at least four warps. Whether it has a product. */
   __device__ __forceinline__ bool find(group_product &p) const {
+    const worker_block block = worker_block_of(args.common.gemm.sharers);
     const uint32_t *const from = reinterpret_cast<const uint32_t *>(&args.common.gemm);
     uint32_t *const to = reinterpret_cast<uint32_t *>(&p.gemm);
     for (int i = int(threadIdx.x); i < int(sizeof p.gemm / 4); i += int(blockDim.x)) to[i] = from[i];
-    const worker_block block = worker_block_of(args.common.gemm.sharers);
-    if (threadIdx.x == 0) p.group = -1, p.rank = block.rank;
+    int group = -1;
+    uint32_t in_group = 0;
+    group_sizes s = {};
     if (args.product_tiles.d == 0) {
+      if (threadIdx.x == 0) p.group = -1;
       search(p, block.worker);
+      group = p.group, in_group = p.in_group, s = p.sizes;
     } else {
-      const int group = int(ws_divide(block.worker, &args.product_tiles));
-      if (threadIdx.x == 0 && group < args.n_groups && look_up(group, p.sizes))
-        p.group = group, p.in_group = block.worker - uint32_t(group) * args.product_tiles.d;
+      const int of_block = int(ws_divide(block.worker, &args.product_tiles));
+      if (of_block < args.n_groups && look_up(of_block, s))
+        group = of_block, in_group = block.worker - uint32_t(of_block) * args.product_tiles.d;
+      if (threadIdx.x == 0) p.group = group;
       __syncthreads(); /* all of what they share is there */
     }
-    if (threadIdx.x == 0) p.is_there = p.group >= 0 && make(p);
+    if (group < 0) return false;
+    if (args.alpha && is_alpha_zero()) s.k = 0;
+    const int part = int(threadIdx.x / 32);
+    if (part < n_parts && threadIdx.x % 32 == 0) p.is_good[part] = make(part, p, group, in_group, s, block.rank);
     __syncthreads();
-    return p.is_there;
+    bool is_good = true;
+#pragma unroll
+    for (int i = 0; i < n_parts; i++) is_good &= p.is_good[i];
+    return is_good;
   }
 };
 
