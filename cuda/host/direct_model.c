@@ -23,6 +23,7 @@ const ws_direct_terms ws_direct_terms_h200 = {
     .copy_launch_us = 4.215,
     .copy_element_us = 0.001925,
     .copy_byte_us = 2.495e-07,
+    .copy_line_us = 3.3e-04, /* 51 x 29 x 63 x 24025 and 43 x 40 x 41 x 20000, bench/NOTES.md */
     .copy_single_c_us = 1.417e-06,
     .vector_launch_us = 4.911,
     .vector_parts_us = 2.173,
@@ -67,7 +68,9 @@ double ws_direct_us(const ws_direct_terms *t, const ws_problem *p, const ws_cuda
 /* A warp copies a line. */
 static double copy_us(const ws_direct_terms *t, operand_lines x, double n_batch) {
   if (x.length % 8 == 0) return 0;
-  return t->copy_element_us * (double)x.length + t->copy_byte_us * 4 * (double)x.length * (double)x.n * n_batch;
+  const double n_lines = (double)x.n * n_batch; /* of one product they are few, beside so many warps */
+  return t->copy_element_us * (double)x.length + t->copy_byte_us * 4 * (double)x.length * n_lines +
+         (n_batch > 1 ? t->copy_line_us * n_lines : 0);
 }
 
 double ws_wgmma_copies_us(const ws_direct_terms *t, const ws_problem *p) {

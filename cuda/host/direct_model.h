@@ -17,8 +17,8 @@ typedef struct ws_direct_terms {
   double block_us, copied_us, stored_single_us;
   double read_us; /* for each byte of A and B, from memory */
   /* Of operands that TMA does not take, for a wgmma row: the launch, an element of a line, a byte
-   * that is read or written; and an element of C that is not stored by TMA. */
-  double copy_launch_us, copy_element_us, copy_byte_us, copy_single_c_us;
+   * that is read or written; and an element of C that is not stored by TMA. Of batches, a line. */
+  double copy_launch_us, copy_element_us, copy_byte_us, copy_single_c_us, copy_line_us;
   /* Rows for vectors: the launch; the grid barrier, where k is split; one k of a part; a wave of blocks; a byte of the matrix, and a
    * byte of it where its columns or rows along k are not multiples of 16 bytes. */
   double vector_launch_us, vector_parts_us, vector_k_us, vector_round_us, vector_byte_us, vector_odd_byte_us;
