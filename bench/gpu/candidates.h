@@ -14,10 +14,10 @@ typedef struct gpu_bench {
   cudaStream_t stream;
   cudaEvent_t before, after;
   char device[256], commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
-  FILE *json;           /* or NULL */
-  int samples;          /* up to 200 */
+  FILE *json;                 /* or NULL */
+  int samples;                /* up to 200 */
   const void *device_scalars; /* alpha and beta of both widths (use_device_scalars); NULL: by value */
-  bool asked_workspace; /* as large as wsgemm_get_workspace_size says; else the library's own */
+  bool asked_workspace;       /* as large as wsgemm_get_workspace_size says; else the library's own */
 } gpu_bench;
 extern gpu_bench bench;
 void use_device_scalars(void);
