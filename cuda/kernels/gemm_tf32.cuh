@@ -436,7 +436,8 @@ template <class Config> struct tf32_kernel {
       setmaxnreg_inc<Config::consumer_registers>();
       if (ARE_PARAMETERS) fetch_other_arguments(args, at_shared.fetched);
       if (has_few_k)
-        few_k_sums<Config, least_k - 1>{reinterpret_cast<float *>(shared)}.run(args, at, at.sharers.is_alone() || cluster_rank() == 0);
+        few_k_sums<Config, least_k - 1>{reinterpret_cast<float *>(shared)}.run(args, at,
+                                                                               at.sharers.is_alone() || cluster_rank() == 0);
       else if (multiply())
         return; /* alone, so nobody waits */
       at.sharers.template arrive_and_wait<Config::n_consuming>();
