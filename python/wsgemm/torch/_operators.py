@@ -248,15 +248,23 @@ def _grouped_like(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
     return a.new_empty(grouped_shape(a, b, offs))
 
 
+def _zero_behind(x: Tensor, offs: Tensor) -> Tensor:
+    """A matrix without what is in the rows behind the last offset, which no product has written on a GPU."""
+    if x.device.type == "cpu":
+        return x  # zeros are there
+    is_there = torch.arange(x.shape[0], device=x.device) < offs[-1]
+    return torch.where(is_there.unsqueeze(1), x, 0)
+
+
 def _grouped_gradient(ctx: Any, g: Tensor) -> Gradients:
     a, b, offs = ctx.saved_tensors
     of_a = of_b = None
     if b.dim() == 3:
-        of_a = call("grouped_mm", g, b.mH, offs) if ctx.needs_input_grad[0] else None
+        of_a = _zero_behind(call("grouped_mm", g, b.mH, offs), offs) if ctx.needs_input_grad[0] else None
         of_b = call("grouped_mm", a.mH, g, offs) if ctx.needs_input_grad[1] else None
     else:  # rows of b, and columns of a, have a matrix of the gradient each
-        of_a = call("grouped_mm", b.conj(), g.mT, offs).mT if ctx.needs_input_grad[0] else None
-        of_b = call("grouped_mm", a.mH, g, offs) if ctx.needs_input_grad[1] else None
+        of_a = _zero_behind(call("grouped_mm", b.conj(), g.mT, offs), offs).mT if ctx.needs_input_grad[0] else None
+        of_b = _zero_behind(call("grouped_mm", a.mH, g, offs), offs) if ctx.needs_input_grad[1] else None
     return of_a, of_b, None
 
 
