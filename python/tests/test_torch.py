@@ -141,6 +141,19 @@ def test_grouped(device):
         close(y, torch._grouped_mm(x, w, offs=offs), rtol=rtol, atol=rtol)
 
 
+def test_grouped_behind_the_last_offset(device):
+    """Rows there are no group's: they have no part in the gradients, of which they have zeros."""
+    offs = torch.tensor([3, 3, 8, 15], dtype=torch.int32, device=device)
+    x, w = random((17, 5), device, torch.float64, True), random((4, 5, 6), device, torch.float64, True)
+    torch.autograd.gradcheck(lambda x, w: wt.grouped_mm(x, w, offs)[:15], (x, w))
+    a, b = random((5, 17), device, torch.float64, True), random((17, 6), device, torch.float64, True)
+    torch.autograd.gradcheck(lambda a, b: wt.grouped_mm(a, b, offs), (a, b))
+    of_x, of_a, of_b = torch.autograd.grad(
+        wt.grouped_mm(x, w, offs)[:15].sum() + wt.grouped_mm(a, b, offs).sum(), (x, a, b)
+    )
+    assert not (of_x[15:].any() or of_a[:, 15:].any() or of_b[15:].any())
+
+
 def test_addmm(device):
     a, b = random((3, 4), device), random((4, 5), device)
     for shape in ((3, 5), (5,), (1, 5), (3, 1), (1,), ()):
