@@ -394,8 +394,9 @@ typedef union wsgemm_scalar {
 
 /* SCALAR_DEVICE: alpha.device and beta.device are read when the stream comes to the product,
  * whose matrices are on the same GPU: one launch, of a row for groups (wsgemm_gemm_grouped says
- * for what GPUs and modes, and which bits), large products of floats slower than by value.
- * Without column sums and packed operands. In other descriptors scalars are by value. */
+ * for what GPUs and modes, and which bits), large products of floats and of half precision
+ * slower than by value. Without column sums and packed operands. In other descriptors scalars
+ * are by value. */
 typedef enum wsgemm_scalar_mode { WSGEMM_SCALAR_VALUE = 0, WSGEMM_SCALAR_DEVICE = 1 } wsgemm_scalar_mode;
 
 /* The epilogue: what may be done to each element of C on its way to memory. For every element
@@ -584,18 +585,20 @@ typedef struct wsgemm_grouped_desc {
  * that the device can reach, of elements of the type (complex ones: aligned to their parts).
  *
  * This version has that on compute capability 9.0, for all types, ops and layouts, outside of
- * invariant mode and, but for small matrices at pointers, without PEDANTIC for complex floats and
- * half precision; all else returns NOT_SUPPORTED. All groups are summed by one kernel row, which is
+ * invariant mode and, but for small matrices at pointers, without PEDANTIC for complex floats
+ * and half precision, with m, n, k and group_count below 2^30 and tiles for fewer than 2^31
+ * blocks; all else returns NOT_SUPPORTED. All groups are summed by one kernel row, which is
  * chosen by m, n, k and group_count, or by wsgemm_set_kernel: an element has the bits that the
- * group's product has alone by the row of this name, but of rows by slices of floats with k < 40
- * (24 by tf32x rows, of complex ones 20 and 24) those of multiply-adds in the order of k. Two forms
- * of F16 and BF16, C of the same type or of F32, have a faster kernel, in invariant mode, too, with
- * the bits that each group's product has alone in that mode: RAGGED_M, row-major with A not
- * transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major with A
- * transposed and B not (column-major, B is transposed and A not), with offsets alone; at most 1024
- * groups; lds and strides of A and B, and n (m), ldc, stride_c and those of a residual unless they
- * are of F32, multiples of 8, and pointers of 16 bytes. With offsets in host memory outside of
- * invariant mode, other rows may be chosen for some groups.
+ * group's product has alone by the row of this name, but of tf32 rows with k < 24 (tf32w2 rows:
+ * 40, of complex numbers 20) those of multiply-adds in the order of k, and of complex C = beta C
+ * with another rounding where beta has an imaginary part. Two forms of F16 and BF16, C of the
+ * same type or of F32, have a faster kernel, in invariant mode, too, with the bits that each
+ * group's product has alone in that mode: RAGGED_M, row-major with A not transposed (RAGGED_N,
+ * column-major with B not transposed), and RAGGED_K, row-major with A transposed and B not
+ * (column-major, B is transposed and A not), with offsets alone; at most 1024 groups; lds and
+ * strides of A and B, and n (m), ldc, stride_c and those of a residual unless they are of F32,
+ * multiples of 8, and pointers of 16 bytes. With offsets in host memory outside of invariant
+ * mode, other rows may be chosen for some groups.
  *
  * Returns what wsgemm_gemm does; INVALID_POINTER also: desc or offsets is NULL, or arrays are in
  * device memory and matrices are not, or on another device; INVALID_VALUE also: group_count < 0,

@@ -30,9 +30,8 @@ static bool can_run(const ws_executor *x, const ws_groups *groups) {
   const ws_problem *p = &groups->of_all;
   const int64_t most = INT64_C(1) << 30;
   const bool of_k = groups->ragged == WSGEMM_RAGGED_K;
-  const bool has_arrays = groups->m || groups->n || groups->k || groups->lda || groups->ldb || groups->ldc || groups->a ||
-                          groups->b || groups->c || groups->alpha;
-  if (x->device->cc != WS_BY_MAP_CC || has_arrays) return false;
+  const bool has_more = ws_groups_have_arrays(groups) || groups->alpha;
+  if (x->device->cc != WS_BY_MAP_CC || has_more) return false;
   if (!ws_is_half(p->a.type) || (p->c.type != p->a.type && p->c.type != WSGEMM_F32)) return false;
   if (ws_math_of(x->call, p) == WSGEMM_MATH_PEDANTIC) return false; /* by tensor cores */
   /* C contiguous across what is ragged, and operands along it, or of ragged k across it */
@@ -127,6 +126,7 @@ wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
   CUresult result;
   const grouped_row *row = row_of(groups);
   CUkernel kernel = ws_device_plain_kernel(x->device, kernel_of(groups, row), &result);
+  if (!kernel && groups->arrays_are_here && ws_device_lacks(result)) return WSGEMM_NOT_SUPPORTED;
   if (!kernel) return ws_fail_kernel(h, "grouped", x->device, result);
   ws_launch_list list = {.n = 0};
   const int n_clusters = ws_most_clusters(CLUSTER, x->device->n_sms) * row->blocks;

@@ -10,6 +10,7 @@
 #include "cuda/host/slices.h"
 #include "cuda/host/small.h"
 #include "cuda/rows/parts.h"
+#include "cuda/rows/tf32_rows.h"
 
 static bool is_ragged(const ws_groups *groups) { return groups->ragged != WSGEMM_RAGGED_NONE; }
 
@@ -60,9 +61,8 @@ static bool may_take(const ws_executor *x, const ws_groups *groups, const ws_pro
 
 /* The one with the least time: of small rows, or of all others; -1: none. Of clusters that not every device has room for none. */
 static int best_row(const ws_executor *x, const ws_groups *groups, const ws_problem *batch, bool of_small) {
-  enum { FEW_K = 40 };
   /* Slices are not made of so few (gemm_tf32.cuh), and rows by multiply-adds, which complex floats have not, have more blocks an SM. */
-  const bool has_few_k = batch->a.type == WSGEMM_F32 && batch->k < FEW_K;
+  const bool has_few_k = batch->a.type == WSGEMM_F32 && batch->k < WS_TF32W_LEAST_K(1);
   int best = -1;
   double least_us = HUGE_VAL;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
@@ -87,14 +87,13 @@ static int row_for(const ws_executor *x, const ws_groups *groups) {
   return small >= 0 ? small : best_row(x, groups, &batch, false);
 }
 
-/* Of groups that the host knows: whether one launch is worth more than the best row of each. */
+/* Of groups that the host knows: whether one launch is worth more than the best row of each. Arrays are in host memory, and only ends are
+ * given to the kernel. */
 static bool are_better_together(const ws_executor *x, const ws_groups *groups) {
   enum { TILE = 128 };
   const ws_problem batch = batch_like(groups);
   const int64_t tiles = ws_ceil_div(batch.m, TILE) * ws_ceil_div(batch.n, TILE);
-  const bool has_arrays = groups->m || groups->n || groups->k || groups->lda || groups->ldb || groups->ldc || groups->a ||
-                          groups->b || groups->c; /* which are in host memory, and not given */
-  return is_ragged(groups) && !has_arrays && groups->count > 1 && groups->count <= WS_GROUPED_MOST_GIVEN &&
+  return is_ragged(groups) && !ws_groups_have_arrays(groups) && groups->count > 1 && groups->count <= WS_GROUPED_MOST_GIVEN &&
          ws_forced_row(x->call->forced[WS_CUDA], batch.a.type) == 0 && 2 * tiles <= x->device->n_sms;
 }
 
@@ -169,6 +168,7 @@ wsgemm_status ws_run_groups(ws_executor *x, const ws_groups *groups) {
   const ws_problem *p = &groups->of_all;
   const ws_entry entry = (ws_entry)(WS_ENTRY_GROUPS_NN + 2 * p->a.trans + p->b.trans);
   const ws_device_kernel *kernel = ws_device_kernel_get(x->device, row_idx, entry, &result);
+  if (!kernel && groups->arrays_are_here && ws_device_lacks(result)) return WSGEMM_NOT_SUPPORTED;
   if (!kernel) return ws_fail_kernel(h, row->name, x->device, result);
   ws_launch_list list = {.n = 0};
   if (are_small) return run_small(x, groups, row, kernel->kernel, &list);

@@ -446,7 +446,8 @@ wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm
   if (status) return status;
   const ws_call call = ws_call_of(h);
   *bytes = 0;
-  return desc->scalar_mode == WSGEMM_SCALAR_DEVICE ? WSGEMM_SUCCESS : ws_gemm_workspace_bytes(&call, &p, bytes);
+  return desc->scalar_mode == WSGEMM_SCALAR_DEVICE ? check_device_scalars(h, &p, desc)
+                                                   : ws_gemm_workspace_bytes(&call, &p, bytes);
 }
 
 /* The product as the caller has it; a row-major one also as it is computed, since kernel, tile and
@@ -477,7 +478,8 @@ size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char 
     const ws_call call = ws_call_of(h);
     explain_problem(desc, &p, &t);
     if (has_device_scalars)
-      ws_text_add(&t, "scalars: in device memory, so in one launch by a row for groups\n");
+      ws_text_add(&t,
+                  "scalars: in device memory, so in one launch by a row for groups, where there is one (wsgemm_gemm_grouped)\n");
     else
       ws_gemm_explain(&call, &p, &t);
   }

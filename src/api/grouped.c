@@ -51,6 +51,8 @@ static wsgemm_gemm_desc shared_of(const wsgemm_grouped_desc *d) {
   s.bias_per = d->bias_per, s.type_bias = d->type_bias, s.bias = d->bias, s.stride_bias = d->stride_bias;
   s.residual = d->residual, s.ld_residual = d->ld_residual, s.stride_residual = d->stride_residual;
   s.out_scale = d->out_scale;
+  const bool are_batch = !has_sizes && !is_ragged(d) && !d->a_array && !d->b_array && !d->c_array;
+  if (are_batch) s.batch_count = d->group_count; /* whose span is checked */
   return s;
 }
 
@@ -60,6 +62,7 @@ static wsgemm_status make_groups(wsgemm_handle *h, const wsgemm_grouped_desc *d,
   const wsgemm_status status = ws_problem_of(h, &shared, all);
   if (status) return status;
   const bool transposed = d->layout == WSGEMM_ROW_MAJOR;
+  all->batch_count = 1;
   all->m = transposed ? d->n : d->m, all->n = transposed ? d->m : d->n, all->k = d->k;
   groups->count = d->group_count;
   groups->index_bytes = d->index_bytes;

@@ -53,9 +53,14 @@ static inline bool ws_groups_are_alike(const ws_groups *groups) {
          !groups->ldc;
 }
 
+/* Whether anything but ends is an array. */
+static inline bool ws_groups_have_arrays(const ws_groups *groups) {
+  return groups->m || groups->n || groups->k || groups->lda || groups->ldb || groups->ldc || groups->a || groups->b || groups->c;
+}
+
 /* Whether they are a strided batch. */
 static inline bool ws_groups_are_batch(const ws_groups *groups) {
-  return ws_groups_are_alike(groups) && !groups->a && !groups->b && !groups->c;
+  return groups->ragged == WSGEMM_RAGGED_NONE && !ws_groups_have_arrays(groups);
 }
 
 /* What all groups share, for ws_set_group. */

@@ -46,27 +46,40 @@ wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, int
   return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "some arrays or scalars are in device memory, others in host memory");
 }
 
-/* Matrices that arrays of pointers have are looked at by nobody. */
+/* Of the problem what is given as such: matrices that arrays of pointers have are looked at by nobody. */
+static ws_problem given_of(const ws_groups *groups) {
+  ws_problem given = groups->of_all;
+  if (groups->a) given.a.data = NULL;
+  if (groups->b) given.b.data = NULL;
+  if (groups->c) given.c.data = NULL;
+  return given;
+}
+
+static bool has_memory(const ws_problem *p) {
+  return p->a.data || p->b.data || p->c.data || (p->has_epilogue && (p->epilogue.bias || p->epilogue.residual));
+}
+
 wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups, int device) {
   WS_UNCANCELLED;
-  const ws_problem *all = &groups->of_all;
-  const void *const matrices[] = {groups->a ? NULL : all->a.data, groups->b ? NULL : all->b.data, groups->c ? NULL : all->c.data};
-  for (size_t i = 0; i < sizeof matrices / sizeof matrices[0]; i++) {
-    int of_matrix;
-    wsgemm_status status = WSGEMM_SUCCESS;
-    if (!matrices[i]) continue;
-    const ws_place place = place_of(call, matrices[i], &of_matrix, &status);
-    if (place == WS_PLACE_BAD) return status;
-    if (place == WS_PLACE_HOST)
-      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are in device memory, the matrices are not");
-    if (of_matrix != device)
-      return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are on device %d, the matrices on %d", device,
-                     of_matrix);
-  }
+  const ws_problem given = given_of(groups);
+  int of_matrices = device;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  const ws_backend *backend = has_memory(&given) ? ws_backend_of(call, &given, &of_matrices, &status) : ws_devices;
+  if (!backend) return status;
+  if (backend != ws_devices)
+    return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are in device memory, the matrices are not");
+  if (of_matrices != device)
+    return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are on device %d, the matrices on %d", device,
+                   of_matrices);
   return ws_devices->grouped(call, groups, device);
 }
 
-/* Groups of one size and equal distances are the products of a batch. */
+/* Groups of one size and equal distances are the products of a batch; not where that would copy all of C first (gemm_plan.c). */
+static bool are_batch(const ws_groups *groups) {
+  const ws_problem *p = &groups->of_all;
+  return ws_groups_are_batch(groups) && !(p->has_epilogue && !ws_is_half(p->a.type) && ws_residual_is_c(p));
+}
+
 static wsgemm_status run_batch(const ws_call *call, const ws_groups *groups, const ws_backend *backend, int device) {
   ws_problem batch = groups->of_all;
   batch.batch_count = groups->count;
@@ -103,7 +116,7 @@ static wsgemm_status run_beside_devices(const ws_call *call, const ws_groups *gr
     const ws_backend *backend = ws_backend_of(call, &p, &device, &status);
     if (!backend) return status;
     if (backend != ws_devices) return backend->grouped(call, groups, device);
-    if (ws_groups_are_batch(groups)) return run_batch(call, groups, backend, device);
+    if (are_batch(groups)) return run_batch(call, groups, backend, device);
     if (groups->ends) status = backend->grouped(call, groups, device);
     return groups->ends && status != WSGEMM_NOT_SUPPORTED ? status : run_apart(call, groups, backend, device);
   }

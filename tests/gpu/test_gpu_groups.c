@@ -421,9 +421,10 @@ static const char *const rows[] = {
     "dgemm_dmma_64x64_g1_k1",      "dgemm_dmma_32x32_g1_k1",      "dgemm_dmma_64x16_g2_k1",      "dgemm_dmma_16x64_g2_k1",
     "cgemm_tf32w2_128x64_g1_k1",   "cgemm_tf32w2_64x32_g1_k1",    "cgemm_tf32x2_32x32_g4_k1",    "zgemm_dmma_64x64_g1_k1",
     "zgemm_dmma_32x32_g1_k1",      "hgemm_direct_64x64x16_g2_k1", "hgemm_direct_64x16x16_g4_k1", "hgemm_direct_16x64x16_g4_k1",
-    "bgemm_direct_64x64x16_g2_k1", "bgemm_direct_64x16x16_g4_k1", "bgemm_direct_16x64x16_g4_k1", "sgemm_tf32w2_128x64_g1_k2",
-    "sgemm_tf32w2_64x64_g1_k4",    "sgemm_tf32x2_32x32_g4_k8",    "sgemm_ffma_32x32_g4_k16",     "dgemm_dmma_64x64_g1_k8",
-    "dgemm_dmma_128x64_g1_k3",     "cgemm_tf32w2_64x32_g1_k4",    "zgemm_dmma_32x32_g1_k4"};
+    "bgemm_direct_64x64x16_g2_k1", "bgemm_direct_64x16x16_g4_k1", "bgemm_direct_16x64x16_g4_k1", "sgemm_tf32w2_128x64_g1_k1",
+    "sgemm_tf32x2_32x32_g4_k1",    "sgemm_tf32w2_128x64_g1_k2",   "sgemm_tf32w2_64x64_g1_k4",    "sgemm_tf32x2_32x32_g4_k8",
+    "sgemm_ffma_32x32_g4_k16",     "dgemm_dmma_64x64_g1_k8",      "dgemm_dmma_128x64_g1_k3",     "cgemm_tf32w2_64x32_g1_k4",
+    "zgemm_dmma_32x32_g1_k4"};
 
 static wsgemm_type type_of_row(const char *row) { return types[strchr("sdczhb", row[0]) - "sdczhb"]; }
 

@@ -595,6 +595,8 @@ CHILD_CASE(bad_device_scalars) {
     d = scalars_desc(all_types[t], 1), d.beta.device = host;
     expect_scalars(NULL, &d, WSGEMM_NOT_SUPPORTED, "others in host memory");
     d = scalars_desc(all_types[t], 1), d.b = host;
+    expect_scalars(NULL, &d, WSGEMM_INVALID_POINTER, "in host memory");
+    d = scalars_desc(all_types[t], 1), d.a = d.b = host, d.c = (void *)(uintptr_t)host;
     expect_scalars(NULL, &d, WSGEMM_INVALID_POINTER, "in device memory, the matrices are not");
     d = scalars_desc(all_types[t], 1), d.a = NULL;
     expect_scalars(NULL, &d, WSGEMM_INVALID_POINTER, "a is NULL");
@@ -605,7 +607,7 @@ CHILD_CASE(bad_device_scalars) {
   }
   wsgemm_gemm_desc d = scalars_desc(WSGEMM_F32, 1);
   d.c = fake_alloc(FAKE_DEVICE, 1, MIB);
-  expect_scalars(NULL, &d, WSGEMM_INVALID_POINTER, "on 1");
+  expect_scalars(NULL, &d, WSGEMM_INVALID_POINTER, "different devices");
   d = scalars_desc(WSGEMM_F32, 1), d.beta.device = fake_alloc(FAKE_DEVICE, 1, MIB);
   expect_scalars(NULL, &d, WSGEMM_INVALID_POINTER, "devices 0 and 1");
 }
@@ -756,8 +758,18 @@ CHILD_CASE(places) {
     if (i == 0) d.a = host;
     if (i == 1) d.b = host;
     if (i == 2) d.c = host;
-    expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "in device memory, the matrices are not");
+    expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "in host memory");
   }
+  d = ragged_desc(WSGEMM_F64, WSGEMM_RAGGED_M), d.a = d.b = d.c = host;
+  expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "in device memory, the matrices are not");
+  for (int i = 0; i < 2; i++) { /* what the epilogue reads */
+    d = ragged_desc(WSGEMM_F32, WSGEMM_RAGGED_M);
+    if (i == 0) d.bias = host;
+    if (i == 1) d.residual = host, d.ld_residual = d.ldc;
+    expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "in host memory");
+  }
+  d = ragged_desc(WSGEMM_F32, WSGEMM_RAGGED_M), d.alpha.s = 0, d.a = d.b = host; /* what nobody reads */
+  CHECK(run_on(90, NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 1, "%s", wsgemm_last_error());
   for (int i = 0; i < 3; i++) {
     d = sizes_desc(WSGEMM_C64);
     if (i == 0) d.a = NULL;
@@ -766,7 +778,7 @@ CHILD_CASE(places) {
     expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, i == 0 ? "a is NULL" : i == 1 ? "b is NULL" : "c is NULL");
   }
   d = sizes_desc(WSGEMM_F32), d.b = fake_alloc(FAKE_DEVICE, 1, MIB);
-  expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "on 1");
+  expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "different devices");
   d = sizes_desc(WSGEMM_F32), d.k_array = fake_alloc(FAKE_DEVICE, 1, MIB);
   expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "devices");
 }
