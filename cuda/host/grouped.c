@@ -135,8 +135,7 @@ wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
   l->cluster = CLUSTER, l->is_grouped = true;
   l->stealing = (ws_stealing){true, 0, n_clusters, l->n_blocks};
   l->args.grouped = args_of(groups);
-  ws_grouped_ends ends = {{0}};
-  for (int64_t i = 0; groups->arrays_are_here && i < groups->count; i++) ends.end[i] = (int32_t)ws_group_end(groups, i);
+  const ws_grouped_ends ends = ws_given_ends(groups);
   l->more = &ends;
   result = make_maps(groups, &l->args.grouped);
   return result ? ws_fail_cuda(h, "tensor map", result) : ws_execute(x, &list);

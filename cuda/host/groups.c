@@ -5,10 +5,10 @@
 #include <math.h>
 
 #include "core/status.h"
+#include "cuda/host/lower.h"
 #include "cuda/host/plan.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
-#include "cuda/host/small.h"
 #include "cuda/rows/parts.h"
 #include "cuda/rows/tf32_rows.h"
 
@@ -140,16 +140,19 @@ static ws_group_args args_of(const ws_groups *groups, const ws_cuda_row *row) {
   return args;
 }
 
+ws_grouped_ends ws_given_ends(const ws_groups *groups) {
+  ws_grouped_ends ends = {{0}};
+  for (int64_t i = 0; groups->arrays_are_here && i < groups->count; i++) ends.end[i] = (int32_t)ws_group_end(groups, i);
+  return ends;
+}
+
 static wsgemm_status run_small(ws_executor *x, const ws_groups *groups, const ws_cuda_row *row, CUkernel kernel,
                                ws_launch_list *list) {
   const ws_problem batch = batch_like(groups);
   const ws_small_places places = {groups->a, groups->b, groups->c};
   ws_small_args args;
   const ws_small_shape shape = ws_small_args_at_places(&batch, row, &args);
-  const int64_t n_resident = (int64_t)x->device->n_sms * shape.blocks;
-  ws_launch *l = ws_launch_add(list, row->name, kernel, ws_min(args.gemm.sched.n_items, n_resident), shape.n_threads,
-                               shape.shared_bytes, WS_BEGIN_STREAM_ORDERED);
-  l->args.small = args, l->more = &places;
+  ws_add_small(list, row, kernel, &args, &shape, x->device)->more = &places;
   return ws_execute(x, list);
 }
 
@@ -165,8 +168,7 @@ wsgemm_status ws_run_groups(ws_executor *x, const ws_groups *groups) {
   if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "arrays or scalars in device memory: built in for %s", lack);
   CUresult result;
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
-  const ws_problem *p = &groups->of_all;
-  const ws_entry entry = (ws_entry)(WS_ENTRY_GROUPS_NN + 2 * p->a.trans + p->b.trans);
+  const ws_entry entry = (ws_entry)(ws_entry_of_ops(&groups->of_all) + (WS_ENTRY_GROUPS_NN - WS_ENTRY_NN));
   const ws_device_kernel *kernel = ws_device_kernel_get(x->device, row_idx, entry, &result);
   if (!kernel && groups->arrays_are_here && ws_device_lacks(result)) return WSGEMM_NOT_SUPPORTED;
   if (!kernel) return ws_fail_kernel(h, row->name, x->device, result);
@@ -175,8 +177,7 @@ wsgemm_status ws_run_groups(ws_executor *x, const ws_groups *groups) {
   ws_launch *l = ws_launch_add(&list, row->name, kernel->kernel, (int64_t)blocks_for(groups, row), row->n_threads,
                                row->shared_bytes, WS_BEGIN_STREAM_ORDERED);
   l->cluster = row->cluster, l->args.groups = args_of(groups, row);
-  ws_grouped_ends ends = {{0}};
-  for (int64_t i = 0; groups->arrays_are_here && i < groups->count; i++) ends.end[i] = (int32_t)ws_group_end(groups, i);
+  const ws_grouped_ends ends = ws_given_ends(groups);
   l->more = &ends;
   return ws_execute(x, &list);
 }

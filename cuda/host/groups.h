@@ -5,6 +5,9 @@
 #include "core/groups.h"
 #include "cuda/host/executor.h"
 
+/* Ends that the host knows, up to WS_GROUPED_MOST_GIVEN, as a kernel is given them; else zeros. */
+ws_grouped_ends ws_given_ends(const ws_groups *groups);
+
 /* NOT_SUPPORTED, of groups whose arrays are in host memory without a word: each is to be launched alone. */
 wsgemm_status ws_run_groups(ws_executor *x, const ws_groups *groups);
 #endif

@@ -4,7 +4,6 @@
 #include "cuda/host/operand_copies.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
-#include "cuda/host/small.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 
@@ -89,15 +88,20 @@ wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *whole,
   return WSGEMM_SUCCESS;
 }
 
-/* Blocks that stay, as many as an SM has room for. */
+ws_launch *ws_add_small(ws_launch_list *list, const ws_cuda_row *row, CUkernel kernel, const ws_small_args *args,
+                        const ws_small_shape *shape, const ws_device *device) {
+  const int64_t n_resident = (int64_t)shape->blocks * device->n_sms;
+  ws_launch *l = ws_launch_add(list, row->name, kernel, ws_min(args->gemm.sched.n_items, n_resident), shape->n_threads,
+                               shape->shared_bytes, WS_BEGIN_STREAM_ORDERED);
+  l->args.small = *args;
+  return l;
+}
+
 static void add_small(const ws_gpu_plan *plan, const ws_device *device, ws_launch_list *list) {
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   ws_small_args args;
   const ws_small_shape shape = ws_small_args_of(plan->problem, row, &args);
-  ws_launch *l =
-      ws_launch_add(list, row->name, plan->kernel->kernel, ws_min(plan->n_items, (int64_t)shape.blocks * device->n_sms),
-                    shape.n_threads, shape.shared_bytes, WS_BEGIN_STREAM_ORDERED);
-  l->args.small = args;
+  ws_add_small(list, row, plan->kernel->kernel, &args, &shape, device);
 }
 
 void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list) {

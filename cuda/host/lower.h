@@ -4,6 +4,7 @@
 #define WS_CUDA_LOWER_H
 #include "cuda/host/gemm_plan.h"
 #include "cuda/host/launch.h"
+#include "cuda/host/small.h"
 
 /* residual_at: memory for the copy of C (plan->residual_bytes). */
 wsgemm_status ws_lower_first(wsgemm_handle *h, ws_gemm_plan *plan, char *residual_at, ws_device *device, ws_launch_list *list);
@@ -12,6 +13,10 @@ wsgemm_status ws_lower_first(wsgemm_handle *h, ws_gemm_plan *plan, char *residua
  * form. */
 wsgemm_status ws_lower_chunk(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_problem *chunk, const ws_chunk_place *place,
                              char *a_at, char *b_at, ws_device *device, ws_launch_list *list);
+
+/* Of a row of small.def: blocks that stay, as many as an SM has room for. */
+ws_launch *ws_add_small(ws_launch_list *list, const ws_cuda_row *row, CUkernel kernel, const ws_small_args *args,
+                        const ws_small_shape *shape, const ws_device *device);
 
 /* Any other product. */
 void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list);

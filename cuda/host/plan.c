@@ -298,8 +298,7 @@ static ws_entry entry_of(ws_sched sched) {
   return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
 }
 
-/* Of rows with an entry for each pair of ops. */
-static ws_entry entry_of_ops(const ws_problem *p) {
+ws_entry ws_entry_of_ops(const ws_problem *p) {
   return p->a.trans ? (p->b.trans ? WS_ENTRY_TT : WS_ENTRY_TN) : p->b.trans ? WS_ENTRY_NT : WS_ENTRY_NN;
 }
 
@@ -518,7 +517,7 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   plan->fixed_work = row->is_once || policy == WSGEMM_POLICY_FIXED_WORK;
   ws_entry entry = plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched);
   if (ws_has_entry_for_ops(row->kind)) /* a block, or a cluster, for each item, whatever the policy, but in rows that stay */
-    plan->sched = WS_SCHED_STATIC, plan->fixed_work |= !row->stays, entry = entry_of_ops(plan->problem);
+    plan->sched = WS_SCHED_STATIC, plan->fixed_work |= !row->stays, entry = ws_entry_of_ops(plan->problem);
   if (row->kind == WS_ROW_WGMMA && !row->is_once && ws_is_bare(plan->problem)) entry = WS_ENTRY_BARE;
   CUresult result;
   plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);

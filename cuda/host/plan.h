@@ -74,6 +74,9 @@ wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_devi
 /* The same for a chunk of the product, with the whole's row: nothing is chosen anew. */
 ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk);
 
+/* Of rows with an entry for each pair of ops; those for groups stand in the same order. */
+ws_entry ws_entry_of_ops(const ws_problem *p);
+
 /* Whether a row may take the place of the one that was planned, with the same bits; and the model's
  * time of it. */
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx);

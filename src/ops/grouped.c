@@ -14,27 +14,18 @@ static ws_place place_of(const ws_call *call, const void *array, int *device, ws
   return ws_devices->place(call, &alone, device, status);
 }
 
-/* What a call may give besides matrices. */
-enum { N_ARRAYS = 12 };
-static int arrays_of(const ws_groups *groups, const void *(*arrays)[N_ARRAYS]) {
-  const void *const all[N_ARRAYS] = {groups->ends, groups->m, groups->n, groups->k, groups->lda,   groups->ldb,
-                                     groups->ldc,  groups->a, groups->b, groups->c, groups->alpha, groups->beta};
-  int n = 0;
-  for (int i = 0; i < N_ARRAYS; i++)
-    if (all[i]) (*arrays)[n++] = all[i];
-  return n;
-}
-
 wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, int *device) {
   *device = -1;
   if (!ws_devices) return WSGEMM_SUCCESS;
   WS_UNCANCELLED;
-  const void *arrays[N_ARRAYS];
-  const int n = arrays_of(groups, &arrays);
-  int n_on_device = 0;
-  for (int i = 0; i < n; i++) {
+  const void *const arrays[] = {groups->ends, groups->m, groups->n, groups->k, groups->lda,   groups->ldb,
+                                groups->ldc,  groups->a, groups->b, groups->c, groups->alpha, groups->beta};
+  int n_on_device = 0, n_arrays = 0;
+  for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
     int of_array;
     wsgemm_status status = WSGEMM_SUCCESS;
+    if (!arrays[i]) continue;
+    n_arrays++;
     const ws_place place = place_of(call, arrays[i], &of_array, &status);
     if (place == WS_PLACE_BAD) return status;
     if (place != WS_PLACE_DEVICE) continue;
@@ -42,7 +33,7 @@ wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, int
       return ws_fail(call->h, WSGEMM_INVALID_POINTER, "arrays or scalars are on devices %d and %d", *device, of_array);
     *device = of_array;
   }
-  if (n_on_device == 0 || n_on_device == n) return WSGEMM_SUCCESS;
+  if (n_on_device == 0 || n_on_device == n_arrays) return WSGEMM_SUCCESS;
   return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "some arrays or scalars are in device memory, others in host memory");
 }
 

@@ -61,21 +61,36 @@ static bool is_covered(int type, wsgemm_math math, long long m, long long n, lon
   return is_covered_as(GEMM, type, math, m, n, k, is_odd);
 }
 
+/* A product, or a batch, of any type; the handle's math mode is set, and math is what it comes to. */
+struct drawn {
+  int type;
+  bool is_odd, is_tf32;
+  wsgemm_math math;
+  long long size[4];
+};
+static struct drawn draw(struct check_random *random, int n_sizes, int most_bits) {
+  struct drawn x = {.type = (int)check_random_in(random, 0, 5)};
+  x.is_odd = check_random_in(random, 0, 1), x.is_tf32 = check_random_in(random, 0, 3) == 0;
+  for (int j = 0; j < n_sizes; j++) {
+    x.size[j] = 1LL << check_random_in(random, 0, most_bits);
+    x.size[j] += check_random_in(random, 0, x.size[j]);
+  }
+  fake_cublas.math = x.is_tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+  const bool has_tf32 = x.is_tf32 && (x.type == WSGEMM_F32 || x.type == WSGEMM_C32);
+  x.math = has_tf32 ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT;
+  return x;
+}
+
 /* Random sizes, over all types and math modes. */
 static void products(void) {
   begin_case();
   struct check_random random = check_random_from(7);
   int n_taken = 0;
   for (int i = 0; i < 20000; i++) {
-    const int type = (int)check_random_in(&random, 0, 5);
-    const bool is_odd = check_random_in(&random, 0, 1), is_tf32 = check_random_in(&random, 0, 3) == 0;
-    long long size[3];
-    for (int j = 0; j < 3; j++) size[j] = 1LL << check_random_in(&random, 0, 14), size[j] += check_random_in(&random, 0, size[j]);
-    fake_cublas.math = is_tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
-    const bool has_tf32 = is_tf32 && (type == WSGEMM_F32 || type == WSGEMM_C32);
-    const bool wanted = is_covered(type, has_tf32 ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT, size[0], size[1], size[2], is_odd);
-    const bool got = gemm_is_taken(type, size[0], size[1], size[2], is_odd);
-    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld: %d", type, is_tf32, size[0], size[1], size[2], got);
+    const struct drawn x = draw(&random, 3, 14);
+    const bool wanted = is_covered(x.type, x.math, x.size[0], x.size[1], x.size[2], x.is_odd);
+    const bool got = gemm_is_taken(x.type, x.size[0], x.size[1], x.size[2], x.is_odd);
+    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld: %d", x.type, x.is_tf32, x.size[0], x.size[1], x.size[2], got);
     n_taken += got;
   }
   CHECK(n_taken > 100, "only %d were taken", n_taken);
@@ -97,16 +112,12 @@ static void pointers(void) {
   begin_case();
   struct check_random random = check_random_from(8);
   for (int i = 0; i < 20000; i++) {
-    const int type = (int)check_random_in(&random, 0, 5);
-    const bool is_odd = check_random_in(&random, 0, 1), is_tf32 = check_random_in(&random, 0, 3) == 0;
-    long long size[4];
-    for (int j = 0; j < 4; j++) size[j] = 1LL << check_random_in(&random, 0, 11), size[j] += check_random_in(&random, 0, size[j]);
-    fake_cublas.math = is_tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
-    const bool has_tf32 = is_tf32 && (type == WSGEMM_F32 || type == WSGEMM_C32);
-    const bool wanted = are_covered_as(WSGEMM_GEMM_POINTERS, type, has_tf32 ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT, size[0],
-                                       size[1], size[2], size[3], is_odd);
-    const bool got = batch_is_taken(type, size[0], size[1], size[2], size[3], is_odd);
-    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld x%lld: %d", type, is_tf32, size[0], size[1], size[2], size[3], got);
+    const struct drawn x = draw(&random, 4, 11);
+    const bool wanted =
+        are_covered_as(WSGEMM_GEMM_POINTERS, x.type, x.math, x.size[0], x.size[1], x.size[2], x.size[3], x.is_odd);
+    const bool got = batch_is_taken(x.type, x.size[0], x.size[1], x.size[2], x.size[3], x.is_odd);
+    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld x%lld: %d", x.type, x.is_tf32, x.size[0], x.size[1], x.size[2],
+          x.size[3], got);
   }
 }
 
@@ -117,15 +128,11 @@ static void device_scalars(void) {
   int n_taken = 0;
   fake_cublas.scalars = CUBLAS_POINTER_MODE_DEVICE;
   for (int i = 0; i < 20000; i++) {
-    const int type = (int)check_random_in(&random, 0, 5);
-    const bool is_odd = check_random_in(&random, 0, 1), is_tf32 = check_random_in(&random, 0, 3) == 0;
-    long long size[3];
-    for (int j = 0; j < 3; j++) size[j] = 1LL << check_random_in(&random, 0, 14), size[j] += check_random_in(&random, 0, size[j]);
-    fake_cublas.math = is_tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
-    const bool is_float = type == WSGEMM_F32 || type == WSGEMM_C32,
-               wanted = is_float && !is_tf32 && is_covered(type, WSGEMM_MATH_DEFAULT, size[0], size[1], size[2], is_odd);
-    const bool got = gemm_is_taken(type, size[0], size[1], size[2], is_odd);
-    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld: %d", type, is_tf32, size[0], size[1], size[2], got);
+    const struct drawn x = draw(&random, 3, 14);
+    const bool is_float = x.type == WSGEMM_F32 || x.type == WSGEMM_C32,
+               wanted = is_float && !x.is_tf32 && is_covered(x.type, x.math, x.size[0], x.size[1], x.size[2], x.is_odd);
+    const bool got = gemm_is_taken(x.type, x.size[0], x.size[1], x.size[2], x.is_odd);
+    CHECK(got == wanted, "type %d, tf32 %d, %lld %lld %lld: %d", x.type, x.is_tf32, x.size[0], x.size[1], x.size[2], got);
     n_taken += got;
   }
   CHECK(n_taken > 100, "only %d were taken", n_taken);

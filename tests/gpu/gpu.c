@@ -101,3 +101,19 @@ wsgemm_status call_arenas_on_device(const struct arena *arenas, int n_arenas, ws
 wsgemm_status call_on_device(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, bool typed) {
   return call_mirrored(stage->arena, 3, handle, d, typed ? gemm_typed : wsgemm_gemm);
 }
+
+void element_put(wsgemm_type type, unsigned char *to, double x) {
+  const float single = (float)x;
+  uint32_t bits;
+  memcpy(&bits, &single, 4);
+  if (type == WSGEMM_F64 || type == WSGEMM_C64) {
+    memcpy(to, &x, 8);
+  } else if (!type_is_half(type)) {
+    memcpy(to, &single, 4);
+  } else {
+    /* a normal number of either type, or 0 */
+    const uint32_t f16 = (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 1023);
+    const uint16_t half = (uint16_t)(x == 0 ? 0 : type == WSGEMM_F16 ? f16 : bits >> 16);
+    memcpy(to, &half, 2);
+  }
+}

@@ -24,6 +24,9 @@ typedef wsgemm_status device_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc 
 wsgemm_status call_mirrored(const struct arena *arenas, int n_arenas, wsgemm_handle *handle, const wsgemm_gemm_desc *d,
                             device_gemm *gemm);
 
+/* An element's real part, or its imaginary one, of a type; of half precision a normal number of either type, or 0. */
+void element_put(wsgemm_type type, unsigned char *to, double x);
+
 /* Device memory with the bytes of host memory. */
 void *gpu_copy(const void *host, size_t bytes);
 /* Also for streams that do not wait for others: a copy of pageable memory may be under way when

@@ -41,22 +41,6 @@ struct groups {
   int n_arrays;
 };
 
-static void put(wsgemm_type type, unsigned char *to, double x) {
-  const float single = (float)x;
-  uint32_t bits;
-  memcpy(&bits, &single, 4);
-  if (type == WSGEMM_F64 || type == WSGEMM_C64) {
-    memcpy(to, &x, 8);
-  } else if (!type_is_half(type)) {
-    memcpy(to, &single, 4);
-  } else {
-    /* a normal number of either type, or 0 */
-    const uint32_t f16 = (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 1023);
-    const uint16_t half = (uint16_t)(x == 0 ? 0 : type == WSGEMM_F16 ? f16 : bits >> 16);
-    memcpy(to, &half, 2);
-  }
-}
-
 static void buffer_new(struct buffer *x, wsgemm_type type, int64_t n) {
   const size_t bytes = (size_t)(n + 2 * GUARD) * type_bytes(type);
   *x = (struct buffer){.type = type, .n = n, .host = malloc(bytes)};
@@ -72,8 +56,8 @@ static void fill(const struct groups *g, int which, int64_t at, int64_t length, 
   const size_t bytes = type_bytes(x->type), real = bytes / (size_t)n_reals;
   for (int64_t l = 0; l < lines; l++)
     for (int64_t i = 0; i < length * n_reals; i++)
-      put(x->type, x->host + (size_t)(GUARD + at + l * ld) * bytes + (size_t)i * real,
-          g->is_whole ? (double)drawn(-3, 3) : (double)drawn(-4000, 4000) / 4096);
+      element_put(x->type, x->host + (size_t)(GUARD + at + l * ld) * bytes + (size_t)i * real,
+                  g->is_whole ? (double)drawn(-3, 3) : (double)drawn(-4000, 4000) / 4096);
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------- */

@@ -24,27 +24,11 @@ struct batch {
   struct operand of[N_OPERANDS];
 };
 
-static void put(wsgemm_type type, unsigned char *to, double x) {
-  const float single = (float)x;
-  uint32_t bits;
-  memcpy(&bits, &single, 4);
-  if (type == WSGEMM_F64 || type == WSGEMM_C64) {
-    memcpy(to, &x, 8);
-  } else if (!type_is_half(type)) {
-    memcpy(to, &single, 4);
-  } else {
-    /* a normal number of either type, or 0 */
-    const uint32_t f16 = (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 1023);
-    const uint16_t half = (uint16_t)(x == 0 ? 0 : type == WSGEMM_F16 ? f16 : bits >> 16);
-    memcpy(to, &half, 2);
-  }
-}
-
 static void fill_line(wsgemm_type type, unsigned char *to, int64_t n, bool is_whole) {
   const int n_reals = type_is_complex(type) ? 2 : 1;
   const size_t real = type_bytes(type) / (size_t)n_reals;
   for (int64_t i = 0; i < n * n_reals; i++)
-    put(type, to + (size_t)i * real, is_whole ? (double)drawn(-3, 3) : (double)drawn(-4000, 4000) / 4096);
+    element_put(type, to + (size_t)i * real, is_whole ? (double)drawn(-3, 3) : (double)drawn(-4000, 4000) / 4096);
 }
 
 /* count matrices of `lines` lines of `length`, `step` and `stride` apart, with all bits set round them; NaN, if without values. */
