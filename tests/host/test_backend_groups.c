@@ -768,6 +768,12 @@ CHILD_CASE(places) {
     if (i == 1) d.residual = host, d.ld_residual = d.ldc;
     expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "in host memory");
   }
+  for (int i = 0; i < 2; i++) { /* the only place that the host sees, where all matrices come by arrays */
+    d = pointers_desc(WSGEMM_F32);
+    if (i == 0) d.bias = host;
+    if (i == 1) d.residual = host, d.ld_residual = d.m;
+    expect(NULL, 90, &d, WSGEMM_INVALID_POINTER, "in device memory, the matrices are not");
+  }
   d = ragged_desc(WSGEMM_F32, WSGEMM_RAGGED_M), d.alpha.s = 0, d.a = d.b = host; /* what nobody reads */
   CHECK(run_on(90, NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 1, "%s", wsgemm_last_error());
   for (int i = 0; i < 3; i++) {

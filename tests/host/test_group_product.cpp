@@ -153,7 +153,8 @@ class groups {
     d.bias_per = one_of(2) ? WSGEMM_BIAS_PER_ROW : WSGEMM_BIAS_PER_COLUMN;
     if (!one_of(3)) d.bias = place(group_case_bytes(d.type_bias)), d.stride_bias = in(-300, 300);
     if (!one_of(3))
-      d.residual = place(c_bytes), d.ld_residual = std::max(d.m, d.n) + in(1, 1 << 20), d.stride_residual = in(-5000, 5000);
+      d.residual = place(c_bytes), d.ld_residual = one_of(4) ? in(0, d.m) : d.m + in(1, 1 << 20),
+      d.stride_residual = in(-5000, 5000);
     if (one_of(2)) d.epilogue = WSGEMM_EPILOGUE_RELU, d.out_scale = 0.5;
   }
 
@@ -218,7 +219,8 @@ public:
   bool is_product(int64_t g, bool reads_operands) const {
     const sizes s = of(g);
     const bool has_lines = s.lda >= (a_is_transposed() ? s.k : s.m) && s.ldb >= (b_is_transposed() ? s.n : s.k);
-    return is_within(g) && s.ldc >= s.m && (has_lines || s.k == 0 || !reads_operands);
+    const bool has_residual = !d.residual || d.ld_residual >= s.m;
+    return is_within(g) && s.ldc >= s.m && has_residual && (has_lines || s.k == 0 || !reads_operands);
   }
   ws_grouped_ends given_ends() const {
     ws_grouped_ends given = {};
