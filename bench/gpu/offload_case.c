@@ -143,7 +143,7 @@ const void *offload_scalar(wsgemm_type type, double value) {
   return type == WSGEMM_F64 || type == WSGEMM_C64 ? (const void *)wide[which] : narrow[which];
 }
 
-static wsgemm_status call_gemm(const offload_case *t, wsgemm_handle *h, const offload_place *x) {
+static wsgemm_gemm_desc gemm_desc(const offload_case *t, const offload_place *x) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.type_a = d.type_b = d.type_c = t->type;
   d.type_scalar = t->type == WSGEMM_F16 || t->type == WSGEMM_BF16 ? WSGEMM_F32 : t->type;
@@ -152,7 +152,7 @@ static wsgemm_status call_gemm(const offload_case *t, wsgemm_handle *h, const of
   d.m = t->m, d.n = t->n, d.k = t->k, d.lda = x->ld[0], d.ldb = x->ld[1], d.ldc = x->ld[2];
   d.a = x->memory[0], d.b = x->memory[1], d.c = x->memory[2];
   memcpy(&d.alpha, offload_scalar(t->type, 1), t->type == WSGEMM_F64 || t->type == WSGEMM_C64 ? 16 : 8);
-  return wsgemm_gemm(h, &d);
+  return d;
 }
 
 static wsgemm_status call_level3(const offload_case *t, wsgemm_handle *h, const offload_place *x) {
@@ -166,14 +166,25 @@ static wsgemm_status call_level3(const offload_case *t, wsgemm_handle *h, const 
   return wsgemm_level3(h, &d);
 }
 
-wsgemm_status offload_call(const offload_case *t, wsgemm_handle *h, const offload_place *where) {
-  return (t->routine == OFFLOAD_GEMM ? call_gemm : call_level3)(t, h, where);
-}
-
 offload_place offload_host(const offload_case *t) {
   offload_place place;
   for (int i = 0; i < 3; i++) place.memory[i] = t->of[i].host, place.ld[i] = t->of[i].rows;
   return place;
+}
+
+wsgemm_status offload_call(const offload_case *t, wsgemm_handle *h, const offload_place *where) {
+  if (t->routine != OFFLOAD_GEMM) return call_level3(t, h, where);
+  const wsgemm_gemm_desc d = gemm_desc(t, where);
+  return wsgemm_gemm(h, &d);
+}
+
+bool offload_is_on_gpus(const offload_case *t, wsgemm_handle *h) {
+  char text[4096];
+  const offload_place host = offload_host(t);
+  const wsgemm_gemm_desc d = gemm_desc(t, &host);
+  if (t->routine != OFFLOAD_GEMM) return true;
+  wsgemm_explain(h, &d, text, sizeof text);
+  return strstr(text, "backend: offload") != NULL;
 }
 
 /* ---- the same in device memory ----------------------------------------------------------------- */

@@ -59,6 +59,8 @@ typedef struct offload_place {
 } offload_place;
 offload_place offload_host(const offload_case *t);
 wsgemm_status offload_call(const offload_case *t, wsgemm_handle *h, const offload_place *where);
+/* Whether this handle has GPUs compute the gemm; other routines: true. */
+bool offload_is_on_gpus(const offload_case *t, wsgemm_handle *h);
 /* In device memory, with the leading dimensions by which C has the bits that it has from host matrices (docs/offload.md). */
 bool offload_to_device(const offload_case *t, offload_place *where);
 void offload_drop_device(offload_place *where);
