@@ -113,7 +113,7 @@ static void open_devices(ws_offload_job *job, ws_device_set devices, int *n, siz
     memset(d, 0, sizeof *d);
     d->idx = *n;
     const bool is_open = ws_offload_device_open(d, job, ordinal, &bytes);
-    if (is_open && (*n == 0 || is_like(d->executor.device, job->device[0].executor.device))) {
+    if (is_open && (*n == 0 || is_like(d->executor[0].device, job->device[0].executor[0].device))) {
       if (bytes < *room) *room = bytes;
       (*n)++;
       continue;

@@ -21,10 +21,10 @@ static bool fail_cuda(ws_offload_device *d, const char *what, CUresult result) {
 
 static bool open_site(ws_offload_device *d) {
   const int n_slots = d->job->plan.is_staged ? ws_site_slots(d->job->n_devices) : 0;
-  const CUresult result = ws_site_open(d->executor.device, n_slots, &d->site);
+  const CUresult result = ws_site_open(d->executor[0].device, n_slots, &d->site);
   if (result) return fail_cuda(d, "streams and pinned memory", result);
   for (; d->n_free < d->site->n_slots && d->n_free < n_slots; d->n_free++) d->free_slot[d->n_free] = d->n_free;
-  d->executor.stream = d->executor.loan.stream = d->site->work;
+  for (int i = 0; i < WS_N_LANES; i++) d->executor[i].stream = d->executor[i].loan.stream = d->site->lane[i];
   return true;
 }
 
@@ -36,8 +36,10 @@ static bool open_plan(ws_offload_device *d) {
   if (d->job->plan.is_whole) return true;
   d->whole = ws_offload_part(&d->job->plan, &all, (const char *)somewhere);
   wsgemm_status status =
-      ws_gemm_plan_make(&d->job->quiet_call, &d->whole, d->executor.device, &d->executor.workspace, true, &d->plan);
-  if (!status && d->plan.need.whole > 0) status = ws_executor_copies(&d->executor, &d->plan.need, &d->copies, &d->copies_bytes);
+      ws_gemm_plan_make(&d->job->quiet_call, &d->whole, d->executor[0].device, &d->executor[0].workspace, true, &d->plan);
+  if (!status && d->plan.need.whole > 0)
+    status = ws_executor_copies(&d->executor[0], &d->plan.need, &d->copies, &d->copies_bytes);
+  if (!status && !d->copies) d->n_lanes = WS_N_LANES; /* all parts use the same memory for copies */
   return status ? fail(d, status) : true;
 }
 
@@ -51,9 +53,10 @@ bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordin
   bool is_pushed;
   d->job = job, d->ordinal = ordinal;
   pthread_mutex_init(&d->lock, NULL);
-  d->executor = (ws_executor){.call = &job->quiet_call};
-  d->executor.device = ws_device_enter(&job->quiet, ordinal, NULL, &is_pushed, &status);
-  if (!d->executor.device) return fail(d, status);
+  ws_device *const device = ws_device_enter(&job->quiet, ordinal, NULL, &is_pushed, &status);
+  for (int i = 0; i < WS_N_LANES; i++) d->executor[i] = (ws_executor){.call = &job->quiet_call, .device = device};
+  d->n_lanes = 1;
+  if (!device) return fail(d, status);
   const CUresult result = ws_cuda.cuCtxGetCurrent(&d->context);
   const bool is_open = result ? fail_cuda(d, "context", result) : open_site(d) && open_plan(d) && find_room(d, room);
   ws_device_leave(is_pushed);
@@ -91,14 +94,17 @@ static void confirm(const ws_offload_device *d) {
       }
 }
 
+static void wait_for(CUstream stream, CUresult *first) {
+  const CUresult result = ws_cuda.cuStreamSynchronize(stream);
+  if (!*first) *first = result;
+}
+
 /* All streams, whatever the first ones say: nothing may be written to C afterwards. */
-static CUresult wait_for(const ws_offload_site *s) {
-  const CUstream streams[] = {s->in, s->work, s->out};
+static CUresult wait_for_all(const ws_offload_site *s) {
   CUresult first = CUDA_SUCCESS;
-  for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
-    const CUresult result = ws_cuda.cuStreamSynchronize(streams[i]);
-    if (!first) first = result;
-  }
+  wait_for(s->in, &first);
+  for (int i = 0; i < WS_N_LANES; i++) wait_for(s->lane[i], &first);
+  wait_for(s->out, &first);
   return first;
 }
 
@@ -106,7 +112,7 @@ void ws_offload_device_wait(ws_offload_device *d) {
   if (!d->context || !d->site || !d->site->is_open) return;
   CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
   const bool is_pushed = result == CUDA_SUCCESS;
-  if (is_pushed) result = wait_for(d->site);
+  if (is_pushed) result = wait_for_all(d->site);
   ws_device_leave(is_pushed);
   d->is_waited_for = result == CUDA_SUCCESS;
   if (result && !d->status) fail_cuda(d, "end", result);
@@ -114,12 +120,15 @@ void ws_offload_device_wait(ws_offload_device *d) {
 
 void ws_offload_device_close(ws_offload_device *d) {
   pthread_mutex_destroy(&d->lock);
-  if (!d->executor.device || !d->context) return;
+  if (!d->executor[0].device || !d->context) return;
   if (d->is_waited_for && d->job->state) confirm(d);
   CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
   const bool is_pushed = result == CUDA_SUCCESS;
   if (is_pushed && d->site && d->site->is_open) {
-    result = ws_lending_end(d->executor.device, &d->executor.loan);
+    for (int i = 0; i < WS_N_LANES; i++) {
+      const CUresult ended = ws_lending_end(d->executor[i].device, &d->executor[i].loan);
+      if (!result) result = ended;
+    }
     ws_site_close(d->site);
   }
   ws_device_leave(is_pushed);

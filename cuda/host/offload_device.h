@@ -2,7 +2,8 @@
  *
  * What arrives on a device is a strip of C that it has taken from the job's queue, or a panel of the
  * operand that all strips share, in turns; each makes a rectangle of C computable that was not: a
- * part. So the copies in, the kernels and the copies back overlap from early on, on three streams:
+ * part. So the copies in, the kernels and the copies back overlap from early on, each on streams of their
+ * own:
  *
  *      in    S0 P0 | S1    P1 | S2        P2 |                each operand crosses the link once
  *      work        | S0xP0    | S1xP0  S01xP1|  S2xP01 ...
@@ -87,7 +88,8 @@ typedef struct ws_offload_device {
   CUcontext context;
   bool is_waited_for;
   ws_offload_site *site;
-  ws_executor executor;
+  ws_executor executor[WS_N_LANES];
+  int n_lanes;      /* parts are computed on them in turn: where one ends and leaves SMs free, the next one begins */
   ws_problem whole; /* as it would lie in a device's memory */
   ws_gemm_plan plan;
   char *copies;

@@ -1,5 +1,5 @@
 /* offload_site.h - what the library keeps in a context for host matrices on its GPU, from one call to
- * the next: three streams, staging slots in pinned memory, events, and memory for the operands. One
+ * the next: streams, staging slots in pinned memory, events, and memory for the operands. One
  * call at a time has it (offload.c). */
 #ifndef WS_CUDA_OFFLOAD_SITE_H
 #define WS_CUDA_OFFLOAD_SITE_H
@@ -14,6 +14,7 @@ enum {
   WS_LEAST_SLOTS = 8,
   WS_MOST_SLOTS = 64,
   WS_MOST_PART_EVENTS = 128,
+  WS_N_LANES = 4,    /* streams of kernels */
   WS_MOST_COMING = 2 /* arrivals that the driver has been handed, and that have not come */
 };
 
@@ -25,7 +26,8 @@ typedef struct ws_slot {
 
 typedef struct ws_offload_site {
   bool is_open;                    /* all of the next line is there */
-  CUstream in, work, out;          /* copies to the device, kernels, copies back */
+  CUstream in, out;                /* copies to the device, and back */
+  CUstream lane[WS_N_LANES];       /* kernels */
   CUevent arrived[WS_MOST_COMING]; /* what launches wait for */
   int n_slots;
   ws_slot slot[WS_MOST_SLOTS];
