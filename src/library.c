@@ -15,6 +15,7 @@
 #include "core/processors.h"
 #include "core/start.h"
 #include "cpu/backend.h"
+#include "cpu/room.h"
 #include "cpu/threads.h"
 #include "cpu/workspace.h"
 #include "tune/tuning.h"
@@ -73,9 +74,9 @@ static void unlock_start_in_child(void) {
 static const struct {
   void (*lock)(void), (*unlock)(void), (*unlock_in_child)(void);
 } locks[] = {
-    {lock_start, unlock_start, unlock_start_in_child},          {ws_tune_lock, ws_tune_unlock, ws_tune_unlock},
-    {ws_pool_lock, ws_pool_unlock, ws_pool_unlock_in_child},    {ws_workspace_lock, ws_workspace_unlock, ws_workspace_unlock},
-    {ws_settings_lock, ws_settings_unlock, ws_settings_unlock},
+    {lock_start, unlock_start, unlock_start_in_child},       {ws_tune_lock, ws_tune_unlock, ws_tune_unlock},
+    {ws_pool_lock, ws_pool_unlock, ws_pool_unlock_in_child}, {ws_workspace_lock, ws_workspace_unlock, ws_workspace_unlock},
+    {ws_room_lock, ws_room_unlock, ws_room_unlock_in_child}, {ws_settings_lock, ws_settings_unlock, ws_settings_unlock},
 };
 enum { N_LOCKS = sizeof locks / sizeof locks[0] };
 

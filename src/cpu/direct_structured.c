@@ -9,7 +9,7 @@
 #include "cpu/paths.h"
 #include "cpu/structured.h"
 #include "cpu/team.h"
-#include "cpu/workspace.h"
+#include "cpu/room.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 

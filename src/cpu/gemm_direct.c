@@ -8,7 +8,7 @@
 #include "cpu/paths.h"
 #include "cpu/rectangle.h"
 #include "cpu/team.h"
-#include "cpu/workspace.h"
+#include "cpu/room.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 

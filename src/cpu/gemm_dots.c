@@ -7,6 +7,7 @@
 #include "cpu/paths.h"
 #include "cpu/rectangle.h"
 #include "cpu/team.h"
+#include "cpu/room.h"
 #include "cpu/workspace.h"
 
 enum { LINE = 64 };
@@ -124,7 +125,8 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
     multiply_on_stack(p, plan, r, &c);
     return;
   }
-  ws_workspace *memory = ws_workspace_get((size_t)(n * line_bytes));
+  const bool has_room = n * line_bytes <= (int64_t)WS_ROOM_BYTES;
+  ws_workspace *memory = has_room ? NULL : ws_workspace_get((size_t)(n * line_bytes));
   if (memory) {
     c.room = ws_workspace_data(memory);
     all_blocks(p, plan, r, copied_block, &c);

@@ -17,6 +17,7 @@
 #include "cpu/queue.h"
 #include "cpu/team.h"
 #include "cpu/trsm_plan.h"
+#include "cpu/room.h"
 #include "cpu/workspace.h"
 
 enum { ALIGN = 64 };

@@ -3,7 +3,7 @@
  * same sums in the same order as with T packed. */
 #include "core/tile.h"
 #include "cpu/trsm.h"
-#include "cpu/workspace.h"
+#include "cpu/room.h"
 
 /* Of the rows of kernels.def: unknowns of a block for a vector of right sides; a diagonal, and a
  * group's unknowns. */
