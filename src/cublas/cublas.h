@@ -1,5 +1,5 @@
-/* cublas.h - what the files of the cuBLAS interposer share: the real libraries, a handle's record, a
- * call, the log.
+/* cublas.h - what the files of the cuBLAS interposer share: the real libraries, dlsym, a handle's record,
+ * a call, the log.
  *
  * libwsgemm_cublas computes nothing: an entry point (entries.c, lt.c) writes its arguments into a
  * wsgemm descriptor; take.c decides who computes, and calls wsgemm.h's public function or says that
@@ -40,12 +40,27 @@ typedef enum ws_cublas_reason {
 
 typedef struct ws_cublas_library ws_cublas_library;
 typedef void (*ws_cublas_any)(void); /* a function whose type the symbol says */
+enum { WS_CUBLAS_N_LIBRARIES = 8 };  /* that are told apart */
 
 /* The cuBLAS (cuBLASLt: of functions of that one) that the code at this address is linked to; or the
  * process's only one. NULL: there is none. */
 ws_cublas_library *ws_cublas_library_of(ws_cublas_function function, const void *caller);
 /* A function of a library, NULL for the process's only one. NULL: it has none. */
 ws_cublas_any ws_cublas_function_of(ws_cublas_library *library, ws_cublas_function function);
+/* The number of the library that has this real function, and the library of a number. Negative: it can
+ * be none of those told apart. */
+int ws_cublas_number_of(ws_cublas_function function, void *real);
+ws_cublas_library *ws_cublas_library_at(int number);
+
+/* ---- dlsym (dlsym.c, lookup.c) --------------------------------------------------------------- */
+
+typedef void *(*ws_cublas_dlsym)(void *library, const char *name);
+ws_cublas_dlsym ws_cublas_true_dlsym(void); /* for all that this library itself looks up */
+
+/* What a program's dlsym answers for a name that begins with cublas. */
+void *ws_cublas_look_up(void *library, const char *name);
+/* The function that makes handles of the library of this number; NULL: the function makes none (handles.c). */
+ws_cublas_any ws_cublas_create_of(ws_cublas_function function, int number);
 
 /* ---- A handle of cuBLAS or cuBLASLt (handles.c) ---------------------------------------------- */
 
@@ -129,6 +144,7 @@ typedef struct ws_cublas_settings {
   bool is_off, takes_all, is_logged, has_summary;
 } ws_cublas_settings;
 extern ws_cublas_settings ws_cublas_settings_now;
+void ws_cublas_read_settings(void); /* once, as the library is loaded or sooner */
 
 /* Counts a call, what it saved, and writes its line: `reason` says who computed it. */
 WS_CUBLAS_COLD void ws_cublas_note(const ws_cublas_call *call, ws_cublas_reason reason, wsgemm_status status);

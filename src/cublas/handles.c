@@ -2,7 +2,7 @@
  * end handles, which are the real ones' but for what the record keeps.
  *
  * Records are in one list that only grows; a free one is used again. Reading takes no lock. A handle
- * that was made where this library cannot see it (dlsym) gets its record with its first call. */
+ * that was made where this library cannot see it (dlvsym) gets its record with its first call. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -91,17 +91,38 @@ static void set_workspace(void *handle, void *workspace, size_t bytes) {
 #define CALL_REAL(function, ...) \
   (function ? (ws_cublas_depth++, status = function(__VA_ARGS__), ws_cublas_depth--, status) : CUBLAS_STATUS_NOT_INITIALIZED)
 
-#define CREATE(symbol, handle_type)                                                                                 \
-  WS_CUBLAS_EXPORT cublasStatus_t symbol(handle_type *handle) {                                                     \
-    cublasStatus_t status;                                                                                          \
-    ws_cublas_library *const library = ws_cublas_library_of(WS_##symbol, __builtin_return_address(0));              \
-    const __typeof__(&symbol) create = (__typeof__(&symbol))ws_cublas_function_of(library, WS_##symbol);            \
-    const cublasStatus_t result = CALL_REAL(create, handle);                                                        \
-    if (result == CUBLAS_STATUS_SUCCESS && ws_cublas_depth == 0 && !ws_cublas_is_forked()) begin(*handle, library); \
-    return result;                                                                                                  \
-  }
+/* By name the caller says which library makes the handle, by dlsym the function itself. */
+#define CREATE(symbol, handle_type)                                                                                       \
+  static cublasStatus_t symbol##_in(ws_cublas_library *library, handle_type *handle) {                                    \
+    cublasStatus_t status;                                                                                                \
+    const __typeof__(&symbol) create = (__typeof__(&symbol))ws_cublas_function_of(library, WS_##symbol);                  \
+    const cublasStatus_t result = CALL_REAL(create, handle);                                                              \
+    if (result == CUBLAS_STATUS_SUCCESS && ws_cublas_depth == 0 && !ws_cublas_is_forked()) begin(*handle, library);       \
+    return result;                                                                                                        \
+  }                                                                                                                       \
+  WS_CUBLAS_EXPORT cublasStatus_t symbol(handle_type *handle) {                                                           \
+    return symbol##_in(ws_cublas_library_of(WS_##symbol, __builtin_return_address(0)), handle);                           \
+  }                                                                                                                       \
+  NUMBERED(symbol, handle_type, 0)                                                                                        \
+  NUMBERED(symbol, handle_type, 1)                                                                                        \
+  NUMBERED(symbol, handle_type, 2)                                                                                        \
+  NUMBERED(symbol, handle_type, 3)                                                                                        \
+  NUMBERED(symbol, handle_type, 4)                                                                                        \
+  NUMBERED(symbol, handle_type, 5)                                                                                        \
+  NUMBERED(symbol, handle_type, 6)                                                                                        \
+  NUMBERED(symbol, handle_type, 7)                                                                                        \
+  static const __typeof__(&symbol) all_##symbol[WS_CUBLAS_N_LIBRARIES] = {symbol##_0, symbol##_1, symbol##_2, symbol##_3, \
+                                                                          symbol##_4, symbol##_5, symbol##_6, symbol##_7};
+#define NUMBERED(symbol, handle_type, number) \
+  static cublasStatus_t symbol##_##number(handle_type *handle) { return symbol##_in(ws_cublas_library_at(number), handle); }
 CREATE(cublasCreate_v2, cublasHandle_t)
 CREATE(cublasLtCreate, cublasLtHandle_t)
+
+ws_cublas_any ws_cublas_create_of(ws_cublas_function function, int number) {
+  return function == WS_cublasCreate_v2  ? (ws_cublas_any)all_cublasCreate_v2[number]
+         : function == WS_cublasLtCreate ? (ws_cublas_any)all_cublasLtCreate[number]
+                                         : NULL;
+}
 
 #define DESTROY(symbol, handle_type)                                    \
   WS_CUBLAS_EXPORT cublasStatus_t symbol(handle_type handle) {          \

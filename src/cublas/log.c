@@ -33,7 +33,7 @@ static bool has_word(const char *words, const char *word) {
   return false;
 }
 
-__attribute__((constructor)) static void read_settings(void) {
+static void read_settings(void) {
   const char *const words = secure_getenv("WSGEMM_CUBLAS");
   const char *const summary = secure_getenv("WSGEMM_CUBLAS_SUMMARY");
   const char *const name = secure_getenv("WSGEMM_CUBLAS_FILE");
@@ -43,6 +43,11 @@ __attribute__((constructor)) static void read_settings(void) {
   ws_cublas_settings_now.has_summary = summary && strcmp(summary, "1") == 0;
   if (name && *name && (ws_cublas_settings_now.is_logged || ws_cublas_settings_now.has_summary)) file = fopen(name, "ae");
   if (file) setvbuf(file, NULL, _IOLBF, BUFSIZ);
+}
+
+__attribute__((constructor)) void ws_cublas_read_settings(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, read_settings);
 }
 
 static char letter_of(wsgemm_op op) { return op == WSGEMM_NO_TRANS ? 'N' : op == WSGEMM_TRANS ? 'T' : 'C'; }

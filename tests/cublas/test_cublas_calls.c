@@ -1,5 +1,7 @@
 /* test_cublas_calls.c - every routine of the interposer with WSGEMM_CUBLAS=all: what wsgemm is asked,
- * what cuBLAS is asked when wsgemm refuses, and which status the caller gets. */
+ * what cuBLAS is asked when wsgemm refuses, and which status the caller gets; functions that dlsym found. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -469,6 +471,85 @@ static void threads(void) {
         wsgemm.n_handles);
 }
 
+/* ---- functions that dlsym found in the library itself -------------------------------------------- */
+
+static void *open_cublas(void) {
+  void *const library = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  REQUIRE(library, "%s", dlerror());
+  return library;
+}
+
+static const void *file_of(const void *address) {
+  Dl_info info;
+  return address && dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+/* All that this library defines is asked for under the interposer's eyes, nothing else. */
+static void asked_for(void) {
+  static const char *const ours[] = {
+#define ENTRY(symbol) #symbol,
+#include "cublas/entries.def"
+#undef ENTRY
+  };
+  void *const library = open_cublas();
+  const void *const here = file_of(dlsym(RTLD_DEFAULT, "cublasLtDestroy")), *const there = file_of(dlsym(library, "fake_cublas"));
+  const int n_ours = (int)(sizeof ours / sizeof ours[0]);
+  CHECK(here && there && here != there, "the interposer comes first");
+  for (int f = 0; f < WS_CUBLAS_N_FUNCTIONS; f++) {
+    bool is_ours = false;
+    for (int i = 0; i < n_ours; i++)
+      if (strcmp(names[f], ours[i]) == 0) is_ours = true;
+    const void *const found = dlsym(library, names[f]);
+    CHECK(!dlerror() && file_of(found) == (is_ours ? here : there), "%s", names[f]);
+  }
+}
+
+static void found_functions(void) {
+  __typeof__(&cublasCreate_v2) create = NULL;
+  __typeof__(&cublasLtCreate) create_lt = NULL;
+  __typeof__(&cublasDestroy_v2) destroy = NULL;
+  __typeof__(&cublasSgemm_v2) sgemm = NULL;
+  cublasHandle_t own = NULL;
+  cublasLtHandle_t own_lt = NULL;
+  const float one = 1;
+  begin_case();
+  void *const library = open_cublas();
+  *(void **)&create = dlsym(library, "cublasCreate_v2"), *(void **)&create_lt = dlsym(library, "cublasLtCreate");
+  *(void **)&destroy = dlsym(library, "cublasDestroy_v2"), *(void **)&sgemm = dlsym(library, "cublasSgemm_v2");
+  REQUIRE(create && create_lt && destroy && sgemm, "not all found");
+  REQUIRE(create(&own) == CUBLAS_STATUS_SUCCESS && create_lt(&own_lt) == CUBLAS_STATUS_SUCCESS, "no handles");
+  CHECK(fake_cublas.n_calls_of[WS_cublasCreate_v2] == 2 && fake_cublas.n_calls_of[WS_cublasLtCreate] == 1, "made by cuBLAS");
+  for (int m = 9; m <= 10; m++) {
+    wsgemm.status = m == 9 ? WSGEMM_SUCCESS : WSGEMM_NOT_SUPPORTED;
+    CHECK(sgemm(own, CUBLAS_OP_N, CUBLAS_OP_N, m, 9, 9, &one, (float *)matrix[0], 99, (float *)matrix[1], 99, &one,
+                (float *)matrix[2], 99) == CUBLAS_STATUS_SUCCESS &&
+              wsgemm.n_products == m - 8 && wsgemm.gemm.m == m && fake_cublas.n_calls == m - 9,
+          "%d products, %d calls", wsgemm.n_products, fake_cublas.n_calls);
+  }
+  CHECK(wsgemm.n_handles == 1, "%d handles", wsgemm.n_handles);
+  CHECK(destroy(own) == CUBLAS_STATUS_SUCCESS && wsgemm.n_handles == 0, "ended");
+}
+
+static void *find_and_call(void *library) {
+  for (int i = 0; i < 200; i++) {
+    __typeof__(&cublasCreate_v2) create = NULL;
+    cublasHandle_t own = NULL;
+    *(void **)&create = dlsym(library, "cublasCreate_v2");
+    if (create && create(&own) == CUBLAS_STATUS_SUCCESS) cublasDestroy_v2(own);
+  }
+  return NULL;
+}
+static void found_by_threads(void) {
+  enum { N_THREADS = 8 };
+  pthread_t thread[N_THREADS];
+  void *const library = open_cublas();
+  for (int i = 0; i < N_THREADS; i++) REQUIRE(pthread_create(&thread[i], NULL, find_and_call, library) == 0, "no thread");
+  for (int i = 0; i < N_THREADS; i++) pthread_join(thread[i], NULL);
+  CHECK(fake_cublas.n_calls_of[WS_cublasCreate_v2] == N_THREADS * 200 &&
+            fake_cublas.n_calls_of[WS_cublasDestroy_v2] == N_THREADS * 200,
+        "%d made, %d ended", fake_cublas.n_calls_of[WS_cublasCreate_v2], fake_cublas.n_calls_of[WS_cublasDestroy_v2]);
+}
+
 static void forked(void) {
   begin_case();
   CHECK(is_taken(), "before");
@@ -503,6 +584,9 @@ static const struct check_case cases[] = {
     {"workspaces", workspaces},
     {"inside", inside},
     {"threads", threads},
+    {"asked_for", asked_for},
+    {"found_functions", found_functions},
+    {"found_by_threads", found_by_threads},
     {"forked", forked},
 };
 CHECK_MAIN("cublas_calls", cases)
