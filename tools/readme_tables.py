@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of bench/RESULTS.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
+"""Writes the tables of bench/RESULTS.md and docs/offload.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
 Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
 GPUs measured last, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
@@ -105,18 +105,29 @@ def kind_of(suite):
     return "gpu_half" if suite.startswith("gpu_half_") else "gpu" if suite.startswith("gpu_") else "cpu"
 
 
+def n_cores_of(records):
+    found = re.search(r"(\d+) cores?$", records[0]["device"])
+    return int(found[1]) if found else 0
+
+
 def make_headline(results):
     """One table: of the CPUs, of the GPUs, and of those with half precision, the one whose squares were measured last, and the one whose
-    random shapes were."""
+    random shapes were, of those that have both, if any has; also the CPU with the most cores."""
     devices = list(read_headlines(results))
     chosen = []
     for kind in ("cpu", "gpu", "gpu_half"):
-        for which in (0, 1):
-            named = {pair[which] for pair in HEADLINES if kind_of(pair[which]) == kind}
-            dates = [max((r["date"] for name in named for r in suites.get(name, [])), default="") for suites, _ in devices]
+        named = [{pair[which] for pair in HEADLINES if kind_of(pair[which]) == kind} for which in (0, 1)]
+        have_both = [all(any(suites.get(name) for name in names) for names in named) for suites, _ in devices]
+        for names in named:
+            dates = [max((r["date"] for name in names for r in suites.get(name, [])), default="") * (both or not any(have_both))
+                     for (suites, _), both in zip(devices, have_both)]
             newest = dates.index(max(dates)) if any(dates) else None
             if newest is not None and newest not in chosen:
                 chosen.append(newest)
+        if kind == "cpu" and chosen:
+            most = max(range(len(devices)), key=lambda idx: n_cores_of(devices[idx][1]))
+            if most not in chosen and n_cores_of(devices[most][1]) > max(n_cores_of(devices[idx][1]) for idx in chosen):
+                chosen.append(most)
     if not chosen:
         return "\nNot measured yet.\n\n"
     rows = [row for idx in chosen for row in headline_rows(devices[idx][1][0]["device"], devices[idx][0])]
@@ -171,12 +182,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a document is out of date, or a result lacks a member")
     parser.add_argument("--readme", type=pathlib.Path, default=ROOT / "README.md")
-    parser.add_argument("--tables", type=pathlib.Path, default=ROOT / "bench" / "RESULTS.md", help="the document with all tables")
+    parser.add_argument("--tables", type=pathlib.Path, nargs="+", default=[ROOT / "bench" / "RESULTS.md", ROOT / "docs" / "offload.md"],
+                        help="the other documents with tables")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
     options = parser.parse_args()
     if options.check:
         check_results(options.results)
-    if not all([renew(document, options) for document in (options.tables, options.readme)]):
+    if not all([renew(document, options) for document in (*options.tables, options.readme)]):
         sys.exit(1)
 
 

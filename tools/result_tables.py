@@ -579,19 +579,55 @@ def headline_rows(device, suites):
     return rows
 
 
+def number_or_dash(record, name, digits=1):
+    return f"{record[name]:.{digits}f}" if record.get(name) else "-"
+
+
 def gpu_offload_table(records):
-    """Host matrices: TFLOP/s with all copies."""
+    """Host matrices: TFLOP/s with all copies, and what the link alone, and the product in device memory, would allow."""
     rows = [
-        [
-            f"`{r['routine']}` {r['case']}",
-            f"{r['ours']:.1f}",
-            f"{r['theirs']:.1f}" if r["peer"] != "none" else "-",
-            f"{r['cpu']:.2f}" if r["cpu"] else "-",
-            f"{r['ratio']:.1f}" if r["peer"] != "none" else "-",
-        ]
+        [f"`{r['routine']}` {r['case']}", f"{r['ours']:.1f}", number_or_dash(r, "theirs"), number_or_dash(r, "cpu", 2),
+         number_or_dash(r, "link"), number_or_dash(r, "in_device_memory"), number_or_dash(r, "ratio")]
         for r in records
     ]
-    return table(["product, matrices in host memory", "wsgemm, TFLOP/s", "cublasXt", "wsgemm on the CPU", "wsgemm / cublasXt"], rows)
+    heads = ["matrices in host memory", "wsgemm, TFLOP/s", "cublasXt", "wsgemm on the CPU", "link alone", "in device memory",
+             "wsgemm / cublasXt"]
+    return table(heads, rows)
+
+
+OFFLOAD_SQUARE = re.compile(r"NN (\d+) (pageable|pinned), 1 GPU$")
+
+
+def gpu_offload_pays_table(records):
+    """One row for each n; sgemm / dgemm from each kind of memory on one GPU, beside cublasXt and the CPU."""
+    of = {}
+    for r in records:
+        found = OFFLOAD_SQUARE.match(r["case"])
+        if found and r["routine"] in ("sgemm", "dgemm"):
+            of.setdefault(int(found[1]), {})[found[2], r["routine"]] = r
+
+    def pair(row, memory, name):
+        figures = [row.get((memory, routine), {}).get(name) for routine in ("sgemm", "dgemm")]
+        return " / ".join(f"{x:.3g}" if x else "-" for x in figures)
+
+    heads = ["n, TFLOP/s of sgemm / dgemm", "pageable", "cublasXt", "pinned", "cublasXt", "CPU"]
+    return table(heads, [[str(n), *(pair(row, memory, name) for memory in ("pageable", "pinned") for name in ("ours", "theirs")),
+                          pair(row, "pageable", "cpu")] for n, row in sorted(of.items())])
+
+
+def gpu_offload_random_table(records):
+    """One row for each routine and kind of memory: the speedup over cublasXt."""
+    rows = []
+    for routine in sorted(unique(r["routine"] for r in records), key=lambda name: "sdcz".index(name[0])):
+        for memory in ("pageable", "pinned"):
+            cases = cases_of([r for r in records if r["routine"] == routine and f" {memory}," in r["case"]])
+            rows.append([f"`{routine}`, {memory}", str(len(cases)), mean_and_least(cases)])
+    return table(["routine, memory", "shapes", "wsgemm / cublasXt: geometric mean (least)"], rows)
+
+
+def gpu_offload_numpy_table(records):
+    rows = [[f"`{r['routine']}` {r['case']}", f"{r['ours']:.1f}", f"{r['theirs']:.2f}", f"{r['ratio']:.1f}"] for r in records]
+    return table(["NumPy's product", "wsgemm preloaded, TFLOP/s", "NumPy alone", "ratio"], rows)
 
 
 def headline_table(rows):
@@ -614,6 +650,11 @@ TABLES = {
     "gpu_pointer_batches": by_class_table,
     "gpu_level3": gpu_level3_table,
     "gpu_offload": gpu_offload_table,
+    "gpu_half_offload": gpu_offload_table,
+    "gpu_offload_level3": gpu_offload_table,
+    "gpu_offload_numpy": gpu_offload_numpy_table,
+    "gpu_offload_pays": gpu_offload_pays_table,
+    "gpu_offload_random": gpu_offload_random_table,
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
     "gpu_pedantic": gpu_gemm_table,
@@ -662,4 +703,5 @@ TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_land
             "gpu_random": ("gpu_half_random",), "gpu_grouped": ("gpu_half_grouped",), "gpu_batched": ("gpu_half_batched",), "gpu_pointer_batches": ("gpu_half_pointer_batches",), "gpu_epilogue": ("gpu_half_epilogue",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
 
 # Tables that are not called after their (first) suite.
-SUITES = {**{f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}, "gpu_modes": "gpu_invariant"}
+SUITES = {**{f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}, "gpu_modes": "gpu_invariant",
+          "gpu_offload_pays": "gpu_offload"}

@@ -7,9 +7,9 @@
  * other in the order of the blocks, so that C may be the other operand itself. */
 #include "core/tile.h"
 #include "cpu/paths.h"
+#include "cpu/room.h"
 #include "cpu/structured.h"
 #include "cpu/team.h"
-#include "cpu/room.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 

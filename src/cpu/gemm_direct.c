@@ -7,8 +7,8 @@
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/rectangle.h"
-#include "cpu/team.h"
 #include "cpu/room.h"
+#include "cpu/team.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 

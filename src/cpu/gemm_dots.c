@@ -6,8 +6,8 @@
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/rectangle.h"
-#include "cpu/team.h"
 #include "cpu/room.h"
+#include "cpu/team.h"
 #include "cpu/workspace.h"
 
 enum { LINE = 64 };

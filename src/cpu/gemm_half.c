@@ -24,8 +24,8 @@
 #include "cpu/macro_kernel.h"
 #include "cpu/paths.h"
 #include "cpu/queue.h"
-#include "cpu/team.h"
 #include "cpu/room.h"
+#include "cpu/team.h"
 #include "cpu/workspace.h"
 
 /* ROOM_FLOATS holds one register tile with the longest kc, of every row; STACK_FLOATS goes to the caller's stack. */

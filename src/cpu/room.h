@@ -1,5 +1,5 @@
-/* room.h - room for a few panels, which a worker takes for an item and gives back: without a lock, and
- * without the system but for the first time that so many have rooms at once. */
+/* room.h - memory for a few panels, which a worker takes for an item and gives back: without a lock, and
+ * without the system but for the first time that so many workers have some at once. */
 #ifndef WS_CPU_ROOM_H
 #define WS_CPU_ROOM_H
 #include <stddef.h>

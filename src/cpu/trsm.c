@@ -15,9 +15,9 @@
 #include "core/tile.h"
 #include "cpu/backend.h"
 #include "cpu/queue.h"
+#include "cpu/room.h"
 #include "cpu/team.h"
 #include "cpu/trsm_plan.h"
-#include "cpu/room.h"
 #include "cpu/workspace.h"
 
 enum { ALIGN = 64 };

@@ -2,8 +2,8 @@
  * sides is packed on the stack or in a room, a block of unknowns at a time, and X holds the others. The
  * same sums in the same order as with T packed. */
 #include "core/tile.h"
-#include "cpu/trsm.h"
 #include "cpu/room.h"
+#include "cpu/trsm.h"
 
 /* Of the rows of kernels.def: unknowns of a block for a vector of right sides; a diagonal, and a
  * group's unknowns. */

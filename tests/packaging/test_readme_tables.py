@@ -104,7 +104,7 @@ class Tables(unittest.TestCase):
 
     def test_headline_has_the_newest_of_each_kind(self):
         for date, theirs, other in (("2026-01-03", 20.0, "a newer one"), ("2026-01-01", 60.0, "an older one")):
-            self.write("square", [line(device=f"{other}, 8 cores", date=day, case=f"n={n}", theirs=theirs, ratio=30.0 / theirs)
+            self.write("square", [line(device=f"{other}, 2 cores", date=day, case=f"n={n}", theirs=theirs, ratio=30.0 / theirs)
                                   for day, n in ((date, 256), ("2026-01-01", 512))], "b-cpu-8c")
             of_gpu = {"device": "A GPU", "suite": "gpu_square", "case": "NN 256x256x256", "peer": "cuBLAS 1", "threads": None, "date": "2025-01-01"}
             self.write("gpu_square", [line(**of_gpu, routine="zgemm"), line(**of_gpu)], "a-gpu")
@@ -120,6 +120,14 @@ class Tables(unittest.TestCase):
             overview = (self.folder / "RESULTS.md").read_text(encoding="utf-8")
             self.assertIn(f"\n{shown}", overview)
             self.assertIn(f"\n{left_out}", overview)
+
+    def test_headline_has_the_cpu_with_the_most_cores(self):
+        self.write("threads", [line(suite="threads", device="Many, 16 cores", date="2025-01-01", threads=16)], "c-cpu-16c")
+        self.write("random", [{**random_line("flat", 4.0, 0), "device": "One, 1 core", "date": "2027-01-01"}], "d-cpu-1c")
+        self.documents(["headline"], ["overview"])
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("| A CPU, 2 cores; 1 thread | `sgemm`", self.readme())
+        self.assertIn("| Many, 16 cores", self.readme())
 
     def test_headline_has_two_devices_where_none_has_all(self):
         drawn = {"device": "Another CPU, 8 cores", "date": "2026-01-05"}
