@@ -1,5 +1,7 @@
 """DLPack capsules: consumed once, given back once, after the product, whatever happens; both kinds, and what is refused."""
 
+import ctypes
+
 import numpy as np
 import pytest
 import wsgemm
@@ -29,6 +31,14 @@ def test_product(gpu, version, dtype, device, rng):  # noqa: F811
     used = b"used_dltensor" if version is None else b"used_dltensor_versioned"
     assert [x.names() for x in lent] == [[used]] * 3
     assert [x.asked for x in lent] == [[(1, {} if version is None else {"max_version": (1, 0)})]] * 3
+
+
+def test_types_that_others_set(gpu, monkeypatch):  # noqa: F811
+    """Of ctypes.pythonapi's functions, which are one object for all modules: JAX sets some."""
+    for name in ("IsValid", "GetPointer", "SetName"):
+        monkeypatch.setattr(getattr(ctypes.pythonapi, f"PyCapsule_{name}"), "argtypes", [])
+    lent = [Lent(np.ones((2, 2))) for _ in range(2)]
+    np.testing.assert_array_equal(wsgemm.matmul(*lent, Cuda(np.zeros((2, 2)))).array, np.full((2, 2), 2.0))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -333,7 +333,7 @@ def controllers():
 
 def test_threadpoolctl_sees_and_limits(operands):
     (info,) = controllers()
-    assert info["user_api"] == "blas" and info["version"] == wsgemm.__version__ and info["prefix"] == "libwsgemm"
+    assert info["user_api"] == "blas" and info["version"] == wsgemm.__version__ and info["prefix"] == "libwsgemm."
     before = info["num_threads"]
     assert before == _lib.library.wsgemm_default_num_threads()
     try:

@@ -45,9 +45,10 @@ class Cuda:
 
 # ---- DLPack --------------------------------------------------------------------------------------------------------------
 
-_new = ctypes.pythonapi.PyCapsule_New
+_capsules = ctypes.PyDLL(None)  # not ctypes.pythonapi, where JAX sets types of its own
+_new = _capsules.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_name = ctypes.pythonapi.PyCapsule_GetName
+_name = _capsules.PyCapsule_GetName
 _name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 

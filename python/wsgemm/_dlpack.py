@@ -63,12 +63,20 @@ Deleter = ctypes.PYFUNCTYPE(None, c_void_p)
 LEGACY, VERSIONED = b"dltensor", b"dltensor_versioned"
 _USED = {LEGACY: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}
 
-_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+# Not ctypes.pythonapi, whose functions' types any module may set for all of them, as JAX does.
+_python = ctypes.PyDLL(None)
+_is_valid = _python.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = c_int, [py_object, c_char_p]
-_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer = _python.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = c_void_p, [py_object, c_char_p]
-_set_name = ctypes.pythonapi.PyCapsule_SetName
+_set_name = _python.PyCapsule_SetName
 _set_name.restype, _set_name.argtypes = c_int, [py_object, c_char_p]
+
+
+def pointer_in(capsule: Any, name: bytes) -> int:
+    """0: this is no capsule of that name."""
+    return int(_get_pointer(capsule, name)) if _is_valid(capsule, name) else 0
+
 
 _INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX = 0, 1, 2, 4, 5  # kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLComplex
 _TYPES: dict[tuple[int, int], np.dtype[Any]] = {

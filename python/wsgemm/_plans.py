@@ -23,6 +23,7 @@ import numpy as np
 from . import _device_product, _epilogue, _lib, _product, _streams
 from ._arrays import Kind, address, dtype_of, kind_of, scalars_of
 from ._device import View, c_strides
+from ._dlpack import pointer_in
 from ._epilogue import Epilogue, Result, Steps
 from ._handle import Handle, default_handle, on_stream, pointer_of
 from ._layout import may_overlap_itself
@@ -442,12 +443,7 @@ def _stream_function(module: Any) -> int:
     """Where the function is by which CuPy's own modules ask for the current stream, a tenth of the time of a Stream object; 0: there
     is none of that kind."""
     found: Any = (_attribute(module, "cuda.stream.__pyx_capi__") or {}).get("get_current_stream_ptr")
-    name = b"intptr_t (void)"
-    if found is None or not ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(found), name):
-        return 0
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return get_pointer(found, name) or 0
+    return pointer_in(found, b"intptr_t (void)")
 
 
 class CupyWay(Way):

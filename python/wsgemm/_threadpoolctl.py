@@ -17,7 +17,7 @@ class _Automatic(int):
 class WsgemmController(LibController):  # type: ignore[misc]
     user_api = "blas"
     internal_api = "wsgemm"
-    filename_prefixes = ("libwsgemm",)
+    filename_prefixes = ("libwsgemm.",)  # not libwsgemm_xla.so, in which the symbols are found, too
     check_symbols = ("wsgemm_set_num_threads", "wsgemm_get_num_threads", "wsgemm_default_num_threads")
 
     def get_num_threads(self) -> int:
