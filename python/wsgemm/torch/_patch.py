@@ -35,11 +35,14 @@ class Win(NamedTuple):
     least_products: float
 
 
-# Rows of src/cublas/wins.def, where their origin stands; python/tests/test_torch.py compares.
+# Rows of src/cublas/wins.def, where their origin stands; python/tests/test_wins.py compares.
 WINS = (
-    Win(torch.float32, 256, 256, 1.5e9),
-    Win(torch.float32, 768, 768, 8.0e8),
-    Win(torch.complex64, 384, 256, 4.0e8),
+    Win(torch.float32, 96, 256, 4.0e8),
+    Win(torch.float32, 512, 384, 0),
+    Win(torch.float32, 128, 1024, 2.0e8),
+    Win(torch.complex64, 192, 256, 2.0e8),
+    Win(torch.complex64, 48, 48, 1.5e9),
+    Win(torch.complex64, 192, 512, 1.0e8),
 )
 WINS_OF_EPILOGUES = (Win(torch.float32, 256, 512, 1.5e9),)
 
