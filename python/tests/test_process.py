@@ -97,6 +97,7 @@ def test_concurrent_callers_get_the_serial_bits():
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")  # JAX, after its own tests
 def test_parent_and_child_go_on_after_fork():
     a, b = product_of(600)
     expected = wsgemm.matmul(a, b)  # the pool's threads are running now
