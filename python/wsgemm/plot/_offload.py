@@ -55,7 +55,9 @@ def _draw_panel(ax: Any, records: list[Record], routines: list[str], sizes: list
 
 
 def draw(device: Device) -> list[Drawing]:
-    records = needed([r for r in device.records(*SUITES) if _parts(r)])
+    squares = [r for r in device.records(*SUITES) if _parts(r)]
+    sizes_of = {routine: {_size(r) for r in squares if r["routine"] == routine} for routine in ROUTINE_LOOKS}
+    records = needed([r for r in squares if len(sizes_of[str(r["routine"])]) > 1])
     panels = grouped(records, _memory)
     routines = [r for r in ROUTINE_LOOKS if any(x["routine"] == r for x in records)]
     sizes = sorted({_size(r) for r in records})
