@@ -2,7 +2,7 @@
 """Writes the tables of bench/RESULTS.md and docs/offload.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
 Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
-GPUs measured last, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
+GPUs measured last, and the CPU with the most cores, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
 figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1 if a document is not what the files say, or if
 a line in the files lacks a member that every result has (bench/harness/result.h).
 """
@@ -119,8 +119,9 @@ def make_headline(results):
         named = [{pair[which] for pair in HEADLINES if kind_of(pair[which]) == kind} for which in (0, 1)]
         have_both = [all(any(suites.get(name) for name in names) for names in named) for suites, _ in devices]
         for names in named:
-            dates = [max((r["date"] for name in names for r in suites.get(name, [])), default="") * (both or not any(have_both))
-                     for (suites, _), both in zip(devices, have_both)]
+            counts = have_both if any(have_both) else [True] * len(devices)
+            dates = [max((r["date"] for name in names for r in suites.get(name, [])), default="") if takes_part else ""
+                     for (suites, _), takes_part in zip(devices, counts)]
             newest = dates.index(max(dates)) if any(dates) else None
             if newest is not None and newest not in chosen:
                 chosen.append(newest)

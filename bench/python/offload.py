@@ -27,18 +27,20 @@ def child(type_name: str, n: int, n_samples: int) -> None:
     a, b = (2 * draws.random((n, n), dtype=type_name) - 1 for _ in range(2))
     c = np.zeros((n, n), type_name)
     times: dict[str, list[float]] = {"a @ b": [], "out=": []}
+    rows, columns = (draws.integers(n, size=50) for _ in range(2))
+    results = {}
     for sample in range(n_samples + 1):
         for form, seconds in times.items():
             begin = time.perf_counter()
-            d = np.matmul(a, b, out=c) if form == "out=" else a @ b
+            results[form] = np.matmul(a, b, out=c) if form == "out=" else a @ b
             if sample > 0:
                 seconds.append(time.perf_counter() - begin)
-    rows, columns = (draws.integers(n, size=50) for _ in range(2))
     worst = 0.0
     for i, j in zip(rows, columns):
         x, y = a[i].astype(np.longdouble), b[:, j].astype(np.longdouble)
-        error = abs(float(d[i, j] - x @ y)) / float(abs(x) @ abs(y)) / np.finfo(type_name).eps
-        worst = max(worst, float(error))
+        for d in results.values():
+            error = abs(float(d[i, j] - x @ y)) / float(abs(x) @ abs(y)) / np.finfo(type_name).eps
+            worst = max(worst, float(error))
     print(json.dumps({"seconds": {form: statistics.median(s) for form, s in times.items()}, "worst": worst}))
 
 

@@ -1,5 +1,5 @@
 /* gemm_direct.c - small and thin products: B is read where it is, A too, or one panel at a time
- * through the stack or a room (cpu/workspace.h).
+ * through the stack or a room (cpu/room.h).
  *
  * No memory is needed here, so this is also the way out when there is none for packing. Items
  * are rectangles of C; each takes all of k, in the same blocks of kc as the packed path, so that
@@ -11,6 +11,21 @@
 #include "cpu/team.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
+
+/* Panels of A or B, with the longest k block (a multiple of 4 where k is cut), fit into a room. */
+enum { BYTES_s = 4, BYTES_d = 8, BYTES_c = 8, BYTES_z = 16, BYTES_h = 4, BYTES_b = 4 };
+#define WS_CPU_ROW(t, isa, mr, nr, kc) \
+  _Static_assert(((mr) > (nr) ? (mr) : (nr)) * ((kc) + 3) * BYTES_##t <= WS_ROOM_BYTES, "a panel of " #t "gemm_" #isa);
+#define WS_CPU_ROWS_AVX512
+#define WS_CPU_ROWS_AVX2
+#define WS_CPU_ROWS_NEON
+#define WS_CPU_ROWS_REF
+#include "cpu/kernels/kernels.def"
+#undef WS_CPU_ROW
+#undef WS_CPU_ROWS_AVX512
+#undef WS_CPU_ROWS_AVX2
+#undef WS_CPU_ROWS_NEON
+#undef WS_CPU_ROWS_REF
 
 typedef struct direct_run {
   const ws_problem *p;

@@ -48,28 +48,32 @@ static char *slab_at(int idx) {
   return slab;
 }
 
-/* LAST: none. */
+static void give(int idx) { atomic_store_explicit(&rooms[idx].is_taken, false, memory_order_release); }
+
+static bool take(int idx) {
+  return !atomic_load_explicit(&rooms[idx].is_taken, memory_order_relaxed) &&
+         !atomic_exchange_explicit(&rooms[idx].is_taken, true, memory_order_acquire);
+}
+
+/* LAST: none is free, or there is no memory for one. Where a slab cannot be mapped, rooms of others are looked for. */
 static int take_any(void) {
   static _Thread_local int had;
+  bool has_memory = true;
   for (int i = 0, idx = had; i < N_ROOMS; i++, idx = idx + 1 < N_ROOMS ? idx + 1 : 0) {
-    if (atomic_load_explicit(&rooms[idx].is_taken, memory_order_relaxed) ||
-        atomic_exchange_explicit(&rooms[idx].is_taken, true, memory_order_acquire))
-      continue;
-    had = idx;
-    return idx;
+    if (!has_memory && !atomic_load_explicit(&slabs[idx / OF_SLAB], memory_order_acquire)) continue;
+    if (!take(idx)) continue;
+    if (slab_at(idx / OF_SLAB)) return had = idx;
+    give(idx);
+    has_memory = false;
   }
   return LAST;
 }
-
-static void give(int idx) { atomic_store_explicit(&rooms[idx].is_taken, false, memory_order_release); }
 
 ws_room ws_room_take(size_t bytes) {
   assert(bytes <= WS_ROOM_BYTES);
   (void)bytes;
   const int idx = take_any();
-  char *const slab = idx == LAST ? NULL : slab_at(idx / OF_SLAB);
-  if (slab) return (ws_room){slab + (size_t)(idx % OF_SLAB) * WS_ROOM_BYTES, idx};
-  if (idx != LAST) give(idx);
+  if (idx != LAST) return (ws_room){slab_at(idx / OF_SLAB) + (size_t)(idx % OF_SLAB) * WS_ROOM_BYTES, idx};
   pthread_mutex_lock(&last_lock);
   return (ws_room){last_room, LAST};
 }

@@ -1,18 +1,17 @@
 /* workspace.c - memory for packed operands, kept between calls in a list.
  *
- * A returned workspace is kept if fewer than KEEP are free, or all that are have no more than KEEP_BYTES: so a loop of calls
- * maps memory once, also one in each of many threads.
+ * A returned workspace is kept, and those that have lain there longest go where more than KEEP are free that have more than
+ * KEEP_BYTES together, or more than MOST: so a loop of calls maps memory once, also one in each of many threads.
  *
  * Invariant: every workspace is either in the list or held by exactly one call. */
 #include "cpu/workspace.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "cpu/pages.h"
 
-enum { KEEP = 4, HEADER_BYTES = 4096 };
+enum { KEEP = 4, MOST = 64, HEADER_BYTES = 4096 };
 #define KEEP_BYTES ((size_t)256 << 20)
 
 struct ws_workspace {
@@ -41,34 +40,50 @@ static ws_workspace *unlink_at(ws_workspace **at) {
 /* The smallest that is large enough, of those the last one put; NULL: none. */
 static ws_workspace *unlink_fit(size_t bytes) {
   ws_workspace **best = NULL;
-  for (ws_workspace **at = &free_list; *at; at = &(*at)->next)
+  for (ws_workspace **at = &free_list; *at && !(best && (*best)->mapped_bytes == bytes); at = &(*at)->next)
     if ((*at)->mapped_bytes >= bytes && (!best || (*at)->mapped_bytes < (*best)->mapped_bytes)) best = at;
   return best ? unlink_at(best) : NULL;
 }
+
+/* The one that has lain there longest; there is one. */
+static ws_workspace *unlink_last(void) {
+  ws_workspace **at = &free_list;
+  while ((*at)->next) at = &(*at)->next;
+  return unlink_at(at);
+}
+
+static void unmap(ws_workspace *w) { ws_pages_unmap(w, w->mapped_bytes); }
 
 ws_workspace *ws_workspace_get(size_t bytes) {
   if (bytes > SIZE_MAX / 2) return NULL;
   const size_t need = (bytes + HEADER_BYTES + WS_LARGE_PAGE - 1) / WS_LARGE_PAGE * WS_LARGE_PAGE;
   pthread_mutex_lock(&lock);
   ws_workspace *w = unlink_fit(need);
-  ws_workspace *too_small = !w && free_list ? unlink_at(&free_list) : NULL;
+  ws_workspace *too_small = !w && free_list ? unlink_last() : NULL;
   pthread_mutex_unlock(&lock);
   if (w) return w;
-  if (too_small) ws_pages_unmap(too_small, too_small->mapped_bytes);
+  if (too_small) unmap(too_small);
   w = ws_pages_map(need);
   if (w) w->mapped_bytes = need;
   return w;
 }
 
 void ws_workspace_put(ws_workspace *w) {
+  ws_workspace *surplus = NULL;
   pthread_mutex_lock(&lock);
-  const bool is_kept = n_free < KEEP || free_bytes + w->mapped_bytes <= KEEP_BYTES;
-  if (is_kept) {
-    w->next = free_list;
-    free_list = w;
-    n_free++;
-    free_bytes += w->mapped_bytes;
+  w->next = free_list;
+  free_list = w;
+  n_free++;
+  free_bytes += w->mapped_bytes;
+  while (n_free > MOST || (n_free > KEEP && free_bytes > KEEP_BYTES)) {
+    ws_workspace *last = unlink_last();
+    last->next = surplus;
+    surplus = last;
   }
   pthread_mutex_unlock(&lock);
-  if (!is_kept) ws_pages_unmap(w, w->mapped_bytes);
+  while (surplus) {
+    ws_workspace *next = surplus->next;
+    unmap(surplus);
+    surplus = next;
+  }
 }

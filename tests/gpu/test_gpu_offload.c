@@ -1,6 +1,6 @@
 /* test_gpu_offload.c - products and systems of host matrices on GPUs: C has the bits that the call has in
  * device memory, whatever memory its matrices lie in, how much of a device's memory they may take,
- * and how many GPUs and threads work; nothing beside C is written. */
+ * and how many GPUs and threads work; what lies between C's lines stays. */
 #include "gpu.h"
 
 #include <stdio.h>

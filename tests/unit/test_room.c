@@ -41,6 +41,7 @@ static void *work(void *context) {
     pthread_barrier_wait(&barrier);
     if (is_workspace) {
       ws_workspace *w = ws_workspace_get(WORKSPACE_BYTES);
+      REQUIRE(w != NULL, "memory");
       hold(ws_workspace_data(w), WORKSPACE_BYTES, round, thread);
       ws_workspace_put(w);
     } else {
@@ -99,6 +100,21 @@ static void best_fit(void) {
   ws_workspace_put(large_again);
 }
 
+/* A large one that comes back is kept, and small ones that have lain there longer go. */
+static void large_is_kept(void) {
+  enum { N_SMALL = 60 };
+  static ws_workspace *small[N_SMALL];
+  for (int i = 0; i < N_SMALL; i++) small[i] = ws_workspace_get(3 << 20);
+  for (int i = 0; i < N_SMALL; i++) ws_workspace_put(small[i]);
+  ws_workspace *large = ws_workspace_get((size_t)300 << 20);
+  ws_workspace_put(large);
+  for (int i = 0; i < 3; i++) {
+    ws_workspace *again = ws_workspace_get((size_t)300 << 20);
+    CHECK(again == large, "a large workspace was mapped anew");
+    ws_workspace_put(again);
+  }
+}
+
 /* More threads than there are rooms: each gets one in turn. */
 enum { N_MANY = 400 };
 static void *take_and_give(void *unused) {
@@ -134,11 +150,8 @@ static void forked(void) {
 }
 
 static const struct check_case cases[] = {
-    {"rooms", rooms},
-    {"workspaces", workspaces},
-    {"same_again", same_again},
-    {"best_fit", best_fit},
-    {"more_threads_than_rooms", more_threads_than_rooms},
+    {"rooms", rooms},       {"workspaces", workspaces},       {"same_again", same_again},
+    {"best_fit", best_fit}, {"large_is_kept", large_is_kept}, {"more_threads_than_rooms", more_threads_than_rooms},
     {"forked", forked},
 };
 
