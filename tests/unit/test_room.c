@@ -71,8 +71,8 @@ static void many_at_once(bool of_workspaces) {
   for (int round = 2; round < N_ROUNDS; round++)
     for (int i = 0; i < N_THREADS; i++)
       CHECK(is_in_first_rounds(at[round][i]), "round %d has memory that was not there before", round);
-  /* each mapped anew would be one or more */
-  const long n = faults_after - faults_before;
+  /* Each mapped anew would be one or more. Sanitizers and emulators (check_scale) have faults of their own. */
+  const long n = check_scale() == 1 ? faults_after - faults_before : 0;
   CHECK(n < N_THREADS * (N_ROUNDS - 2) / 8, "%ld pages came into being in %d rounds of %d threads", n, N_ROUNDS - 2, N_THREADS);
 }
 
