@@ -2,8 +2,8 @@
 """Writes the tables of bench/RESULTS.md and docs/offload.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
 Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
-GPUs measured last, and the CPU with the most cores, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
-figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1 if a document is not what the files say, or if
+GPUs measured last, and the CPU with the most cores, one row for each routine) or `overview` (all devices and thread counts). Nothing
+else in the documents is touched, and no figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1 if a document is not what the files say, or if
 a line in the files lacks a member that every result has (bench/harness/result.h).
 """
 

@@ -24,7 +24,7 @@
 #include "cublas_level3.h"
 #include "operands.h"
 
-enum { CUBLAS_LEFT = 0, CUBLAS_LOWER = 0, CUBLAS_N = 0, CUBLAS_NON_UNIT = 0, MOST_SAMPLES = 64 };
+enum { MOST_SAMPLES = 64 };
 static const char *const names[] = {"", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "trsm"};
 
 static struct {
@@ -46,17 +46,10 @@ typedef struct square {
   size_t bytes;
 } square;
 
-static const void *one_of(wsgemm_type type, double real) {
-  static float narrow[2];
-  static double wide[2];
-  narrow[0] = (float)real, wide[0] = real;
-  return is_wide(type) ? (const void *)wide : narrow;
-}
-
 static bool run_peer(const square *s) {
   char name[64];
   void *f;
-  const void *one = one_of(s->type, 1);
+  const void *one = scalar_of(s->type, 1);
   static const double zero[2];
   snprintf(name, sizeof name, "cublas%c%s_v2_64", letters[s->type] - 'a' + 'A', names[s->routine]);
   f = dlsym(bench.library, name);
@@ -88,7 +81,7 @@ static bool run_ours(const square *s) {
   wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
   const bool in_place = s->routine == WSGEMM_TRMM || s->routine == WSGEMM_TRSM;
   d.routine = s->routine, d.type = s->type, d.uplo = WSGEMM_LOWER, d.m = d.k = s->n, d.n = s->columns;
-  memcpy(&d.alpha, one_of(s->type, 1), is_wide(s->type) ? 16 : 8);
+  memcpy(&d.alpha, scalar_of(s->type, 1), is_wide(s->type) ? 16 : 8);
   d.a = s->a, d.lda = d.ldb = s->n;
   d.b = in_place ? s->c[0] : s->b;
   if (!in_place) d.c = s->c[0], d.ldc = s->n;

@@ -23,6 +23,7 @@
 #include "bench/harness/stats.h"
 #include "offload_case.h"
 #include "offload_xt.h"
+#include "operands.h"
 
 /* cublasXt with two sizes of blocks, of which the better one counts. */
 enum { OURS, THEIRS, THEIRS_LARGE, CPU, N_TIMED, IN_DEVICE_MEMORY = N_TIMED, N_SIDES };
@@ -81,7 +82,7 @@ static void write_result(const offload_case *t, const char *suite, const char *c
   const double in = offload_bytes_in(t) / bench.bytes_in_s, out = offload_bytes_out(t) / bench.bytes_out_s;
   const double ratio = rate[THEIRS] > 0 ? rate[OURS] / rate[THEIRS] : 0;
   char routine[16];
-  snprintf(routine, sizeof routine, "%c%s", offload_letters[t->type], offload_routines[t->routine].name);
+  snprintf(routine, sizeof routine, "%c%s", letters[t->type], offload_routines[t->routine].name);
   const ws_bench_result r = {suite,      routine,      case_name, "auto", bench.device, peer,
                              rate[OURS], rate[THEIRS], "TFLOP/s", ratio,  bench.commit, bench.date};
   ws_bench_result_begin(bench.json, &r);
@@ -102,7 +103,7 @@ static void report(const offload_case *t, const char *suite, const double second
     snprintf(shape, sizeof shape, "%lldx%lldx%lld", (long long)t->m, (long long)t->n, (long long)t->k);
   snprintf(case_name, sizeof case_name, "%c%c %s %s, %d GPU%s", t->is_transposed[0] ? 'T' : 'N', t->is_transposed[1] ? 'T' : 'N',
            shape, t->is_pinned ? "pinned" : "pageable", bench.n_devices, bench.n_devices > 1 ? "s" : "");
-  printf("%c%-5s %-34s %7.2f TF  cublasXt %6.2f  CPU %5.2f  in device memory %6.1f%s\n", offload_letters[t->type],
+  printf("%c%-5s %-34s %7.2f TF  cublasXt %6.2f  CPU %5.2f  in device memory %6.1f%s\n", letters[t->type],
          offload_routines[t->routine].name, case_name, rate[OURS], rate[THEIRS], rate[CPU], rate[IN_DEVICE_MEMORY],
          is_good ? "" : "  WRONG");
   fflush(stdout);
@@ -146,13 +147,12 @@ static bool run_squares(const choice *of, bool is_level3) {
     for (int pinned = 0; pinned < 2; pinned++)
       for (const char *t = of->types; *t && strstr(of->memory, pinned ? "pinned" : "pageable"); t++)
         for (int r = is_level3; r < (is_level3 ? OFFLOAD_N_ROUTINES : 1); r++) {
-          const char *letter = strchr(offload_letters, *t);
+          const char *letter = strchr(letters, *t);
           const int64_t n = atoll(size);
-          if (!letter ||
-              (is_level3 && (letter - offload_letters > WSGEMM_C64 || !strstr(of->routines, offload_routines[r].name))))
+          if (!letter || (is_level3 && (letter - letters > WSGEMM_C64 || !strstr(of->routines, offload_routines[r].name))))
             continue;
           const offload_case x = {.routine = (offload_routine)r,
-                                  .type = (wsgemm_type)(letter - offload_letters),
+                                  .type = (wsgemm_type)(letter - letters),
                                   .m = n,
                                   .n = n,
                                   .k = n,
@@ -169,7 +169,7 @@ static bool run_random(const choice *of) {
     const ws_random_shape s = ws_random_uniform_shape_at(of->seed, i, 1, (ws_random_sides){0});
     const char letter = of->types[(size_t)i % strlen(of->types)];
     const offload_case x = {.routine = OFFLOAD_GEMM,
-                            .type = (wsgemm_type)(strchr(offload_letters, letter) - offload_letters),
+                            .type = (wsgemm_type)(strchr(letters, letter) - letters),
                             .m = s.m,
                             .n = s.n,
                             .k = s.k,
@@ -246,8 +246,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "--commit") == 0) commit = value;
   }
   if (bench.n_samples < 1 || bench.n_samples > MOST_SAMPLES) bench.n_samples = 5;
-  if (!*of.types || strspn(of.types, offload_letters) != strlen(of.types))
-    return fprintf(stderr, "--types: of %s\n", offload_letters), 1;
+  if (!*of.types || strspn(of.types, letters) != strlen(of.types)) return fprintf(stderr, "--types: of %s\n", letters), 1;
   if (!open_all(wants_peer)) return 77;
   ws_bench_commit(commit, bench.commit);
   ws_bench_date(bench.date);

@@ -7,13 +7,12 @@
 #include <string.h>
 
 #include "bench/harness/random.h"
+#include "operands.h"
 
 const struct offload_routine_row offload_routines[OFFLOAD_N_ROUTINES] = {
     {"gemm", WSGEMM_GEMMTR, true}, {"symm", WSGEMM_SYMM, true}, {"syrk", WSGEMM_SYRK, false},
     {"syr2k", WSGEMM_SYR2K, true}, {"trmm", WSGEMM_TRMM, true}, {"trsm", WSGEMM_TRSM, false},
 };
-const char offload_letters[] = "sdczhb";
-static const int element_bytes[] = {4, 8, 8, 16, 2, 2};
 
 static bool is_triangular(const offload_case *t) { return t->routine == OFFLOAD_TRMM || t->routine == OFFLOAD_TRSM; }
 
@@ -29,17 +28,8 @@ typedef struct range {
 
 static void *fill_range(void *context) {
   const range *r = context;
-  const wsgemm_type type = r->t->type;
   uint64_t random = r->seed;
-  for (size_t i = 0; i < r->n; i++) {
-    const double x = (2 * ws_random_unit(&random) - 1) * r->scale;
-    if (type == WSGEMM_F64 || type == WSGEMM_C64)
-      ((double *)(void *)r->from)[i] = x;
-    else if (type == WSGEMM_F32 || type == WSGEMM_C32)
-      ((float *)(void *)r->from)[i] = (float)x;
-    else /* a number from 0.5 to 1, or its negative, in either of the 16-bit formats */
-      ((uint16_t *)(void *)r->from)[i] = (uint16_t)((type == WSGEMM_F16 ? 0x3800u : 0x3f00u) | (ws_random(&random) & 0x807fu));
-  }
+  for (size_t i = 0; i < r->n; i++) put_real(r->t->type, r->from, i, (2 * ws_random_unit(&random) - 1) * r->scale);
   return NULL;
 }
 
@@ -47,7 +37,7 @@ static void *fill_range(void *context) {
 static void fill(const offload_case *t, int which) {
   enum { N_THREADS = 16 };
   const offload_matrix *x = &t->of[which];
-  const size_t real = t->type == WSGEMM_C32 ? 4 : t->type == WSGEMM_C64 ? 8 : (size_t)element_bytes[t->type];
+  const size_t real = type_bytes(t->type) / (is_complex(t->type) ? 2 : 1);
   const size_t n = x->bytes / real, share = (n + N_THREADS - 1) / N_THREADS;
   const double scale = is_triangular(t) && which == 0 ? 1 / (double)t->m : 1;
   pthread_t thread[N_THREADS];
@@ -84,7 +74,7 @@ bool offload_make(offload_case *t) {
   set_sides(t);
   for (int i = 0; i < 3; i++) {
     offload_matrix *x = &t->of[i];
-    x->bytes = (size_t)(x->rows * x->cols) * (size_t)element_bytes[t->type];
+    x->bytes = (size_t)(x->rows * x->cols) * type_bytes(t->type);
     if (i == 1 && !offload_routines[t->routine].has_b) continue;
     if (!t->is_pinned)
       x->host = malloc(x->bytes);
@@ -108,7 +98,7 @@ void offload_drop(offload_case *t) {
 
 double offload_flops(const offload_case *t) {
   const double m = (double)t->m, n = (double)t->n, k = (double)t->k;
-  const double of_complex = t->type == WSGEMM_C32 || t->type == WSGEMM_C64 ? 4 : 1;
+  const double of_complex = is_complex(t->type) ? 4 : 1;
   switch (t->routine) {
   case OFFLOAD_GEMM:
     return of_complex * 2 * m * n * k;
@@ -124,8 +114,8 @@ double offload_flops(const offload_case *t) {
 }
 
 double offload_bytes_in(const offload_case *t) {
-  const bool is_half = t->routine == OFFLOAD_SYMM || is_triangular(t);
-  const double a = (double)t->of[0].bytes / (is_half ? 2 : 1);
+  const bool is_triangle = t->routine == OFFLOAD_SYMM || is_triangular(t);
+  const double a = (double)t->of[0].bytes / (is_triangle ? 2 : 1);
   return a + (double)t->of[t->routine == OFFLOAD_TRSM ? 2 : 1].bytes * (t->routine != OFFLOAD_SYRK);
 }
 
@@ -135,23 +125,15 @@ double offload_bytes_out(const offload_case *t) {
 
 /* ---- the call ---------------------------------------------------------------------------------- */
 
-const void *offload_scalar(wsgemm_type type, double value) {
-  static float narrow[2][2];
-  static double wide[2][2];
-  const int which = value != 0;
-  narrow[which][0] = (float)value, wide[which][0] = value;
-  return type == WSGEMM_F64 || type == WSGEMM_C64 ? (const void *)wide[which] : narrow[which];
-}
-
 static wsgemm_gemm_desc gemm_desc(const offload_case *t, const offload_place *x) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.type_a = d.type_b = d.type_c = t->type;
-  d.type_scalar = t->type == WSGEMM_F16 || t->type == WSGEMM_BF16 ? WSGEMM_F32 : t->type;
+  d.type_scalar = is_half(t->type) ? WSGEMM_F32 : t->type;
   d.transa = t->is_transposed[0] ? WSGEMM_TRANS : WSGEMM_NO_TRANS,
   d.transb = t->is_transposed[1] ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
   d.m = t->m, d.n = t->n, d.k = t->k, d.lda = x->ld[0], d.ldb = x->ld[1], d.ldc = x->ld[2];
   d.a = x->memory[0], d.b = x->memory[1], d.c = x->memory[2];
-  memcpy(&d.alpha, offload_scalar(t->type, 1), t->type == WSGEMM_F64 || t->type == WSGEMM_C64 ? 16 : 8);
+  memcpy(&d.alpha, scalar_of(t->type, 1), is_wide(t->type) ? 16 : 8);
   return d;
 }
 
@@ -162,7 +144,7 @@ static wsgemm_status call_level3(const offload_case *t, wsgemm_handle *h, const 
   d.m = t->m, d.n = t->n, d.k = t->k, d.lda = x->ld[0], d.ldb = x->ld[1], d.ldc = x->ld[2];
   d.a = x->memory[0], d.b = x->memory[is_in_place ? 2 : 1], d.c = is_in_place ? NULL : x->memory[2];
   if (is_in_place) d.ldb = x->ld[2];
-  memcpy(&d.alpha, offload_scalar(t->type, 1), t->type == WSGEMM_F64 || t->type == WSGEMM_C64 ? 16 : 8);
+  memcpy(&d.alpha, scalar_of(t->type, 1), is_wide(t->type) ? 16 : 8);
   return wsgemm_level3(h, &d);
 }
 
@@ -189,13 +171,13 @@ bool offload_is_on_gpus(const offload_case *t, wsgemm_handle *h) {
 
 /* ---- the same in device memory ----------------------------------------------------------------- */
 
-static size_t line_bytes(const offload_case *t, int64_t rows) { return (size_t)rows * (size_t)element_bytes[t->type]; }
+static size_t line_bytes(const offload_case *t, int64_t rows) { return (size_t)rows * type_bytes(t->type); }
 
 bool offload_to_device(const offload_case *t, offload_place *where) {
   *where = (offload_place){.memory = {NULL, NULL, NULL}};
   for (int i = 0; i < 3; i++) {
     const offload_matrix *x = &t->of[i];
-    const int64_t unit = (line_bytes(t, x->rows) < 128 ? 16 : 256) / element_bytes[t->type];
+    const int64_t unit = (line_bytes(t, x->rows) < 128 ? 16 : 256) / (int64_t)type_bytes(t->type);
     where->ld[i] = (x->rows + unit - 1) / unit * unit;
     if (!x->host) continue;
     const size_t pitch = line_bytes(t, where->ld[i]), bytes = line_bytes(t, x->rows);

@@ -24,7 +24,6 @@ extern const struct offload_routine_row {
   wsgemm_routine level3;
   bool has_b;
 } offload_routines[OFFLOAD_N_ROUTINES];
-extern const char offload_letters[]; /* of each wsgemm_type */
 
 typedef struct offload_matrix {
   int64_t rows, cols; /* ld is rows */
@@ -48,9 +47,6 @@ double offload_flops(const offload_case *t);
 /* Bytes that must come to the GPU: of triangles half. */
 double offload_bytes_in(const offload_case *t);
 double offload_bytes_out(const offload_case *t);
-
-/* A scalar of this type, until the next call with this value. */
-const void *offload_scalar(wsgemm_type type, double value);
 
 /* The same matrices elsewhere. */
 typedef struct offload_place {

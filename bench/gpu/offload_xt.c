@@ -6,11 +6,12 @@
 
 #include "bench/harness/library.h"
 #include "cublas_level3.h"
+#include "operands.h"
 
 /* Its sizes are of type size_t, which is passed as int64_t is. */
 typedef int gemm_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t,
                     const void *, void *, int64_t);
-enum { CUBLAS_LEFT = 0, CUBLAS_LOWER = 0, CUBLAS_N = 0, CUBLAS_UNIT = 1, MOST_DEVICES = 8 };
+enum { MOST_DEVICES = 8 };
 
 static struct {
   void *library, *handle;
@@ -34,7 +35,7 @@ bool xt_open(int n_devices, char peer[64]) {
 static bool find(const offload_case *t, void *function) {
   char name[64];
   if (!xt.handle || t->type > WSGEMM_C64) return false;
-  snprintf(name, sizeof name, "cublasXt%c%s", toupper(offload_letters[t->type]), offload_routines[t->routine].name);
+  snprintf(name, sizeof name, "cublasXt%c%s", toupper(letters[t->type]), offload_routines[t->routine].name);
   return ws_bench_find(xt.library, name, function);
 }
 
@@ -44,7 +45,7 @@ bool xt_has(const offload_case *t) {
 }
 
 bool xt_run(const offload_case *t, int block) {
-  const void *one = offload_scalar(t->type, 1), *zero = offload_scalar(t->type, 0);
+  const void *one = scalar_of(t->type, 1), *zero = scalar_of(t->type, 0);
   const int64_t m = t->m, n = t->n, k = t->k, lda = t->of[0].rows, ldb = t->of[1].rows, ldc = t->of[2].rows;
   void *h = xt.handle, *a = t->of[0].host, *b = t->of[1].host, *c = t->of[2].host;
   void (*any)(void);

@@ -20,12 +20,20 @@ bool is_complex(wsgemm_type t) { return t == WSGEMM_C32 || t == WSGEMM_C64; }
 static size_t real_bytes(wsgemm_type t) { return is_half(t) ? 2 : is_wide(t) ? 8 : 4; }
 size_t type_bytes(wsgemm_type t) { return real_bytes(t) * (is_complex(t) ? 2 : 1); }
 
+const void *scalar_of(wsgemm_type t, double value) {
+  static float narrow[2][2];
+  static double wide[2][2];
+  const int which = value != 0;
+  narrow[which][0] = (float)value, wide[which][0] = value;
+  return is_wide(t) ? (const void *)wide[which] : narrow[which];
+}
+
 static uint64_t state = 88172645463325252ull;
 static double uniform(void) { return 2 * ws_random_unit(&state) - 1; }
 
 __extension__ typedef _Float16 float16;
 
-static void put_real(wsgemm_type t, void *reals, size_t i, double x) {
+void put_real(wsgemm_type t, void *reals, size_t i, double x) {
   const float single = (float)x;
   const float16 half = (float16)single;
   uint32_t bits;

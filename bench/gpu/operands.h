@@ -1,4 +1,4 @@
-/* operands.h - element types and random numbers of bench_gpu_gemm: matrices in device memory, full
+/* operands.h - element types and random numbers of the GPU benches: matrices in device memory, full
  * of Uniform(-1, 1). */
 #ifndef WSGEMM_BENCH_OPERANDS_H
 #define WSGEMM_BENCH_OPERANDS_H
@@ -18,6 +18,9 @@ bool is_wide(wsgemm_type t); /* its reals are doubles */
 bool is_complex(wsgemm_type t);
 size_t type_bytes(wsgemm_type t);
 double get_real(wsgemm_type t, const void *reals, size_t i);
+void put_real(wsgemm_type t, void *reals, size_t i, double x);
+/* A scalar of this type; until the next call with it, or with another that is (or is not) 0. */
+const void *scalar_of(wsgemm_type t, double value);
 
 void *random_matrix(wsgemm_type type, int64_t elements);
 /* The same times powers of two over so many exponents. */

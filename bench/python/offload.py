@@ -48,6 +48,7 @@ def run(preload: str | None, type_name: str, n: int, n_samples: int) -> dict:
     environment = dict(os.environ)
     if preload:
         environment |= {"LD_PRELOAD": preload, "WSGEMM_OFFLOAD": "auto"}
+        environment.setdefault("CUDA_VISIBLE_DEVICES", "0")  # auto takes all
     command = [sys.executable, __file__, "--child", type_name, str(n), str(n_samples)]
     return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
 

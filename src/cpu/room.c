@@ -55,27 +55,27 @@ static bool take(int idx) {
          !atomic_exchange_explicit(&rooms[idx].is_taken, true, memory_order_acquire);
 }
 
-/* LAST: none is free, or there is no memory for one. Where a slab cannot be mapped, rooms of others are looked for. */
-static int take_any(void) {
+/* Where none is free, or there is memory for none, it is the last one. Where a slab cannot be mapped, rooms of others are looked for. */
+static ws_room take_any(void) {
   static _Thread_local int had;
   bool has_memory = true;
   for (int i = 0, idx = had; i < N_ROOMS; i++, idx = idx + 1 < N_ROOMS ? idx + 1 : 0) {
     if (!has_memory && !atomic_load_explicit(&slabs[idx / OF_SLAB], memory_order_acquire)) continue;
     if (!take(idx)) continue;
-    if (slab_at(idx / OF_SLAB)) return had = idx;
+    char *const slab = slab_at(idx / OF_SLAB);
+    if (slab) return had = idx, (ws_room){slab + (size_t)(idx % OF_SLAB) * WS_ROOM_BYTES, idx};
     give(idx);
     has_memory = false;
   }
-  return LAST;
+  return (ws_room){last_room, LAST};
 }
 
 ws_room ws_room_take(size_t bytes) {
   assert(bytes <= WS_ROOM_BYTES);
   (void)bytes;
-  const int idx = take_any();
-  if (idx != LAST) return (ws_room){slab_at(idx / OF_SLAB) + (size_t)(idx % OF_SLAB) * WS_ROOM_BYTES, idx};
-  pthread_mutex_lock(&last_lock);
-  return (ws_room){last_room, LAST};
+  const ws_room room = take_any();
+  if (room.idx == LAST) pthread_mutex_lock(&last_lock);
+  return room;
 }
 
 void ws_room_give(const ws_room *room) {

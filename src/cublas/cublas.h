@@ -55,7 +55,7 @@ ws_cublas_library *ws_cublas_library_at(int number);
 /* ---- dlsym (dlsym.c, lookup.c) --------------------------------------------------------------- */
 
 typedef void *(*ws_cublas_dlsym)(void *library, const char *name);
-ws_cublas_dlsym ws_cublas_true_dlsym(void); /* for all that this library itself looks up */
+ws_cublas_dlsym ws_cublas_true_dlsym(void); /* for what this library itself looks up of cuBLAS */
 
 /* What a program's dlsym answers for a name that begins with cublas. */
 void *ws_cublas_look_up(void *library, const char *name);

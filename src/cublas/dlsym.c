@@ -49,58 +49,55 @@ __attribute__((used, visibility("hidden"))) answer ws_cublas_answer(void *librar
   return (answer){NULL, ws_cublas_look_up(library, name)};
 }
 
+/* The section that the compiler was in comes back. */
+#define BEGIN_DLSYM          \
+  ".pushsection .text\n"     \
+  ".balign 16\n"             \
+  ".globl dlsym\n"           \
+  ".type dlsym, %function\n" \
+  "dlsym:\n"                 \
+  ".cfi_startproc\n"
+#define END_DLSYM          \
+  ".cfi_endproc\n"         \
+  ".size dlsym, .-dlsym\n" \
+  ".popsection\n"
+
 #if defined(__x86_64__)
-__asm__(".text\n"
-        ".balign 16\n"
-        ".globl dlsym\n"
-        ".type dlsym, %function\n"
-        "dlsym:\n"
-        ".cfi_startproc\n"
-        "  endbr64\n"
-        "  subq $24, %rsp\n"
-        ".cfi_adjust_cfa_offset 24\n"
-        "  movq %rdi, 0(%rsp)\n"
-        "  movq %rsi, 8(%rsp)\n"
-        "  call ws_cublas_answer\n"
-        "  movq 0(%rsp), %rdi\n"
-        "  movq 8(%rsp), %rsi\n"
-        "  addq $24, %rsp\n"
-        ".cfi_adjust_cfa_offset -24\n"
-        "  testq %rax, %rax\n"
-        "  je 1f\n"
-        "  jmp *%rax\n"
-        "1:\n"
-        "  movq %rdx, %rax\n"
-        "  ret\n"
-        ".cfi_endproc\n"
-        ".size dlsym, .-dlsym\n");
+__asm__(BEGIN_DLSYM "  endbr64\n"
+                    "  subq $24, %rsp\n"
+                    ".cfi_adjust_cfa_offset 24\n"
+                    "  movq %rdi, 0(%rsp)\n"
+                    "  movq %rsi, 8(%rsp)\n"
+                    "  call ws_cublas_answer\n"
+                    "  movq 0(%rsp), %rdi\n"
+                    "  movq 8(%rsp), %rsi\n"
+                    "  addq $24, %rsp\n"
+                    ".cfi_adjust_cfa_offset -24\n"
+                    "  testq %rax, %rax\n"
+                    "  je 1f\n"
+                    "  jmp *%rax\n"
+                    "1:\n"
+                    "  movq %rdx, %rax\n"
+                    "  ret\n" END_DLSYM);
 #else
 /* hint 34 is bti c, in an assembler that may not know it. */
-__asm__(".text\n"
-        ".balign 16\n"
-        ".globl dlsym\n"
-        ".type dlsym, %function\n"
-        "dlsym:\n"
-        ".cfi_startproc\n"
-        "  hint #34\n"
-        "  stp x0, x1, [sp, #-32]!\n"
-        ".cfi_adjust_cfa_offset 32\n"
-        "  str x30, [sp, #16]\n"
-        ".cfi_offset 30, -16\n"
-        "  bl ws_cublas_answer\n"
-        "  mov x16, x0\n"
-        "  mov x17, x1\n"
-        "  ldr x30, [sp, #16]\n"
-        ".cfi_restore 30\n"
-        "  ldp x0, x1, [sp], #32\n"
-        ".cfi_adjust_cfa_offset -32\n"
-        "  cbz x16, 1f\n"
-        "  br x16\n"
-        "1:\n"
-        "  mov x0, x17\n"
-        "  ret\n"
-        ".cfi_endproc\n"
-        ".size dlsym, .-dlsym\n");
+__asm__(BEGIN_DLSYM "  hint #34\n"
+                    "  stp x0, x1, [sp, #-32]!\n"
+                    ".cfi_adjust_cfa_offset 32\n"
+                    "  str x30, [sp, #16]\n"
+                    ".cfi_offset 30, -16\n"
+                    "  bl ws_cublas_answer\n"
+                    "  mov x16, x0\n"
+                    "  mov x17, x1\n"
+                    "  ldr x30, [sp, #16]\n"
+                    ".cfi_restore 30\n"
+                    "  ldp x0, x1, [sp], #32\n"
+                    ".cfi_adjust_cfa_offset -32\n"
+                    "  cbz x16, 1f\n"
+                    "  br x16\n"
+                    "1:\n"
+                    "  mov x0, x17\n"
+                    "  ret\n" END_DLSYM);
 #endif
 
 #else

@@ -66,7 +66,9 @@ static ws_cublas_library *library_with(void *function, kind kind, void *handle) 
   ws_cublas_library *found = library_of_base(info.dli_fbase);
   if (found) return found;
   void *const own = dlopen(info.dli_fname, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
-  if (own && is_in(info.dli_fbase, look_up(own, known[kind]))) handle = own; /* not its copy in another namespace */
+  const bool is_own = own && is_in(info.dli_fbase, look_up(own, known[kind])); /* not its copy in another namespace */
+  if (is_own) handle = own;
+  if (own && !is_own) dlclose(own);
   pthread_mutex_lock(&lock);
   const int n = atomic_load(&n_libraries);
   found = library_of_base(info.dli_fbase);

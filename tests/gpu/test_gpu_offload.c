@@ -184,8 +184,6 @@ static struct operand stored(wsgemm_type type, enum memory memory, wsgemm_layout
   return operand_new(type, memory, by_columns ? rows : cols, (by_columns ? cols : rows) * n_products, draw_pad());
 }
 
-static bool is_trans(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
-
 static struct offload_case gemm_case(wsgemm_type type, int64_t m, int64_t n, int64_t k, int64_t n_products) {
   const wsgemm_layout layout = all_layouts[check_random_in(&rng, 0, 1)];
   const wsgemm_op transa = all_ops[check_random_in(&rng, 0, n_ops(type) - 1)],
@@ -196,8 +194,8 @@ static struct offload_case gemm_case(wsgemm_type type, int64_t m, int64_t n, int
   t.gemm.alpha = draw_scalar(type, 1.25);
   const double beta = betas[check_random_in(&rng, 0, 2)];
   t.gemm.beta = beta == 0 ? scalar_make(t.gemm.type_scalar, 0, 0) : draw_scalar(type, beta);
-  t.x[A] = stored(type, draw_host_memory(), layout, is_trans(transa), m, k, n_products);
-  t.x[B] = stored(type, draw_memory(), layout, is_trans(transb), k, n, n_products);
+  t.x[A] = stored(type, draw_host_memory(), layout, op_transposes(transa), m, k, n_products);
+  t.x[B] = stored(type, draw_memory(), layout, op_transposes(transb), k, n, n_products);
   t.x[C] = stored(type, draw_memory(), layout, false, m, n, n_products);
   return t;
 }
