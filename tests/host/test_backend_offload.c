@@ -206,6 +206,52 @@ CHILD_CASE(several_devices) {
 
 static void expect_cpu(wsgemm_handle *h, host_product *p, const char *when);
 
+/* Times that the stream had been told to wait, when so many launches had been made. */
+static int n_waits_of(CUstream stream, int n_launches) {
+  int n = 0;
+  for (int i = 0; i < fake.n_waits && fake.wait[i].n_launches <= n_launches; i++) n += fake.wait[i].stream == stream;
+  return n;
+}
+
+/* Launches behind which there is no event in their stream when the next one is made. */
+static int n_without_event;
+static void compute_and_look(const fake_launch *l) {
+  const int n_before = (int)(l - fake.launch);
+  bool has_event = n_before == 0;
+  for (int i = 0; i < fake.n_events && !has_event; i++)
+    has_event = fake.event[i].n_records > 0 && fake.event[i].n_launches == n_before &&
+                fake.event[i].stream == fake.launch[n_before - 1].stream;
+  n_without_event += !has_event;
+  compute(l);
+}
+
+/* Parts are launched on several streams in turn; each stream waits for all that has arrived, the event of a part is
+ * that of its stream, and all streams are waited for. */
+CHILD_CASE(streams_of_parts) {
+  (void)unused;
+  begin(1);
+  host_product p = product_of(true, 2);
+  fake.n_waits = 0, fake.compute = compute_and_look;
+  fake.event_delay = 1000; /* so that no part is fetched before the last one is launched, which records its event again */
+  check_product(&p, 1);
+  REQUIRE(fake.n_launches > 1 && fake.n_launches <= FAKE_N_LAUNCHES && fake.n_waits < FAKE_N_WAITS, "%d launches, %d waits",
+          fake.n_launches, fake.n_waits);
+  int n_streams = 0;
+  for (int i = 0; i < fake.n_launches; i++) {
+    const CUstream stream = fake.launch[i].stream;
+    bool is_new = true;
+    for (int j = 0; j < i; j++) is_new &= fake.launch[j].stream != stream;
+    n_streams += is_new;
+    for (int j = 0; j < fake.n_launches; j++)
+      CHECK(n_waits_of(stream, i) >= n_waits_of(fake.launch[j].stream, i) && n_waits_of(stream, i) > 0,
+            "launch %d is on a stream that does not wait for all that another one waits for", i);
+  }
+  CHECK(n_streams > 1, "all launches are on one stream");
+  CHECK(fake.n_calls_of[FAKE_cuStreamSynchronize] >= n_streams + 2,
+        "%d streams are waited for at the end, of %d and those of copies", fake.n_calls_of[FAKE_cuStreamSynchronize], n_streams);
+  CHECK(n_without_event == 0, "%d launches have no event behind them in their stream", n_without_event);
+}
+
 /* Panels that one device has the others copy from it, if they can. */
 CHILD_CASE(peers) {
   (void)unused;
@@ -608,6 +654,30 @@ CHILD_CASE(without_float_copies) {
   free(a), free(b), free(c);
 }
 
+/* Where parts share memory for forms of their operands they follow each other on one stream. */
+CHILD_CASE(one_stream_of_parts) {
+  (void)unused;
+  enum { M = 2100, N = 2500, K = 2048 };
+  begin(1);
+  fake.compute = compute_nothing; /* compute() knows doubles */
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  wsgemm_handle *h = handle_on(1);
+  wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, M, N, K);
+  float *a = calloc((size_t)M * K, sizeof *a), *b = calloc((size_t)K * N, sizeof *b), *c = malloc(sizeof *c * M * N);
+  REQUIRE(a && b && c, "memory");
+  d.a = a, d.b = b, d.c = c;
+  fake_forget();
+  REQUIRE(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  int n_slices = 0;
+  for (int i = 0; i < fake.n_launches && i < FAKE_N_LAUNCHES; i++) {
+    n_slices += strstr(fake.launch[i].kernel, "slices") != NULL;
+    CHECK(fake.launch[i].stream == fake.launch[0].stream, "launch %d is on a stream of its own", i);
+  }
+  CHECK(n_slices > 1, "%d of %d launches make slices", n_slices, fake.n_launches);
+  wsgemm_destroy(h);
+  free(a), free(b), free(c);
+}
+
 CHILD_CASE(pinned_limit) {
   (void)unused;
   begin(2);
@@ -722,6 +792,7 @@ static const struct check_case cases[] = {
     {"layouts_and_ops", layouts_and_ops},
     {"shapes", shapes},
     {"several_devices", several_devices},
+    {"streams_of_parts", streams_of_parts},
     {"peers", peers},
     {"eight_devices", eight_devices},
     {"a_call_fails", a_call_fails},
@@ -741,6 +812,7 @@ static const struct check_case cases[] = {
     {"shared_memory", shared_memory},
     {"what_stays_on_the_cpu", what_stays_on_the_cpu},
     {"without_float_copies", without_float_copies},
+    {"one_stream_of_parts", one_stream_of_parts},
     {"pinned_limit", pinned_limit},
     {"settings", settings},
     {"stopped", stopped},

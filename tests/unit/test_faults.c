@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "cpu/room.h"
 #include "cpu/workspace.h"
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -215,6 +216,35 @@ static void residuals_child(void *unused) {
 }
 static void residuals(void) { check_in_child("residuals", residuals_child, NULL); }
 
+/* ---- rooms ------------------------------------------------------------------------------------ */
+
+/* Where no more can be mapped the library's own room serves, and then those that are free again; the one that could not be
+ * mapped is there later. */
+static void rooms_child(void *unused) {
+  (void)unused;
+  enum { MOST = 64 };
+  ws_room held[MOST];
+  int n = 0;
+  faults_fail(KIND_MMAP, 2, 1 << 30); /* one slab of rooms is mapped */
+  faults_watch();
+  do held[n] = ws_room_take(1);
+  while (held[n++].idx >= 0 && n < MOST);
+  REQUIRE(n > 2 && held[n - 1].idx < 0, "%d rooms of one slab", n);
+  ws_room_give(&held[n - 1]);
+  ws_room_give(&held[1]);
+  const ws_room again = ws_room_take(1);
+  CHECK(again.at == held[1].at, "a free room is not used where no other can be mapped");
+  faults_fail(KIND_MMAP, 0, 0);
+  faults_ignore();
+  const ws_room next = ws_room_take(1);
+  CHECK(next.idx == n - 1, "room %d, not the first of the next slab, %d", next.idx, n - 1);
+  ws_room_give(&next);
+  ws_room_give(&again);
+  for (int i = 0; i < n - 1; i++)
+    if (i != 1) ws_room_give(&held[i]);
+}
+static void rooms(void) { check_in_child("rooms", rooms_child, NULL); }
+
 /* ---- fork beside a thread that is taking memory for packing ---------------------------------- */
 
 static atomic_bool is_held;
@@ -258,6 +288,7 @@ static const struct check_case cases[] = {{"malloc_fails", malloc_fails},
                                           {"small_products", small_products},
                                           {"large_products_are_seen", large_products_are_seen},
                                           {"memory_is_kept", memory_is_kept},
+                                          {"rooms", rooms},
                                           {"residuals", residuals},
                                           {"fork_beside_packing", fork_beside_packing}};
 CHECK_MAIN("faults", cases)

@@ -2,9 +2,11 @@
  * each item, and nobody gets what another one has. */
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "cpu/room.h"
 #include "cpu/workspace.h"
@@ -98,6 +100,33 @@ static void best_fit(void) {
   CHECK(large_again == large && again != large, "a small workspace is the large one");
   ws_workspace_put(again);
   ws_workspace_put(large_again);
+  ws_workspace *smaller = ws_workspace_get(5 << 20); /* than the large one alone */
+  CHECK(smaller == large, "5 MB fit into the large one");
+  ws_workspace *other = ws_workspace_get(5 << 20);
+  CHECK(other != again && other != large, "5 MB do not fit into the small one");
+  ws_workspace_put(smaller);
+  ws_workspace_put(other);
+}
+
+static double mapped_mib(void) {
+  long pages = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (!f || fscanf(f, "%ld", &pages) != 1) pages = 0;
+  if (f) fclose(f);
+  return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
+}
+
+/* What many had at once is kept up to a limit. */
+static void limit(void) {
+  enum { N_AT_ONCE = 120, BYTES = 7 << 20, LIMIT_MIB = 256 };
+  static ws_workspace *at_once[N_AT_ONCE];
+  const double before = mapped_mib();
+  for (int i = 0; i < N_AT_ONCE; i++) REQUIRE((at_once[i] = ws_workspace_get(BYTES)) != NULL, "memory");
+  const double most = mapped_mib();
+  for (int i = 0; i < N_AT_ONCE; i++) ws_workspace_put(at_once[i]);
+  const double after = mapped_mib();
+  CHECK(most - before > 2 * LIMIT_MIB && after - before <= LIMIT_MIB, "%.0f MiB more were mapped, and %.0f stay", most - before,
+        after - before);
 }
 
 /* A large one that comes back is kept, and small ones that have lain there longer go. */
@@ -150,8 +179,13 @@ static void forked(void) {
 }
 
 static const struct check_case cases[] = {
-    {"rooms", rooms},       {"workspaces", workspaces},       {"same_again", same_again},
-    {"best_fit", best_fit}, {"large_is_kept", large_is_kept}, {"more_threads_than_rooms", more_threads_than_rooms},
+    {"rooms", rooms},
+    {"workspaces", workspaces},
+    {"same_again", same_again},
+    {"best_fit", best_fit},
+    {"large_is_kept", large_is_kept},
+    {"limit", limit},
+    {"more_threads_than_rooms", more_threads_than_rooms},
     {"forked", forked},
 };
 
