@@ -24,7 +24,7 @@ static bool open_site(ws_offload_device *d) {
   const CUresult result = ws_site_open(d->executor[0].device, n_slots, &d->site);
   if (result) return fail_cuda(d, "streams and pinned memory", result);
   for (; d->n_free < d->site->n_slots && d->n_free < n_slots; d->n_free++) d->free_slot[d->n_free] = d->n_free;
-  for (int i = 0; i < WS_N_LANES; i++) d->executor[i].stream = d->executor[i].loan.stream = d->site->lane[i];
+  for (int i = 0; i < WS_N_WORK_STREAMS; i++) d->executor[i].stream = d->executor[i].loan.stream = d->site->work[i];
   return true;
 }
 
@@ -39,7 +39,7 @@ static bool open_plan(ws_offload_device *d) {
       ws_gemm_plan_make(&d->job->quiet_call, &d->whole, d->executor[0].device, &d->executor[0].workspace, true, &d->plan);
   if (!status && d->plan.need.whole > 0)
     status = ws_executor_copies(&d->executor[0], &d->plan.need, &d->copies, &d->copies_bytes);
-  if (!status && !d->copies) d->n_lanes = WS_N_LANES; /* all parts use the same memory for copies */
+  if (!status && !d->copies) d->n_work_streams = WS_N_WORK_STREAMS; /* else all use the same memory, one after the other */
   return status ? fail(d, status) : true;
 }
 
@@ -54,8 +54,8 @@ bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordin
   d->job = job, d->ordinal = ordinal;
   pthread_mutex_init(&d->lock, NULL);
   ws_device *const device = ws_device_enter(&job->quiet, ordinal, NULL, &is_pushed, &status);
-  for (int i = 0; i < WS_N_LANES; i++) d->executor[i] = (ws_executor){.call = &job->quiet_call, .device = device};
-  d->n_lanes = 1;
+  for (int i = 0; i < WS_N_WORK_STREAMS; i++) d->executor[i] = (ws_executor){.call = &job->quiet_call, .device = device};
+  d->n_work_streams = 1;
   if (!device) return fail(d, status);
   const CUresult result = ws_cuda.cuCtxGetCurrent(&d->context);
   const bool is_open = result ? fail_cuda(d, "context", result) : open_site(d) && open_plan(d) && find_room(d, room);
@@ -103,7 +103,7 @@ static void wait_for(CUstream stream, CUresult *first) {
 static CUresult wait_for_all(const ws_offload_site *s) {
   CUresult first = CUDA_SUCCESS;
   wait_for(s->in, &first);
-  for (int i = 0; i < WS_N_LANES; i++) wait_for(s->lane[i], &first);
+  for (int i = 0; i < WS_N_WORK_STREAMS; i++) wait_for(s->work[i], &first);
   wait_for(s->out, &first);
   return first;
 }
@@ -125,7 +125,7 @@ void ws_offload_device_close(ws_offload_device *d) {
   CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
   const bool is_pushed = result == CUDA_SUCCESS;
   if (is_pushed && d->site && d->site->is_open) {
-    for (int i = 0; i < WS_N_LANES; i++) {
+    for (int i = 0; i < WS_N_WORK_STREAMS; i++) {
       const CUresult ended = ws_lending_end(d->executor[i].device, &d->executor[i].loan);
       if (!result) result = ended;
     }

@@ -88,9 +88,9 @@ typedef struct ws_offload_device {
   CUcontext context;
   bool is_waited_for;
   ws_offload_site *site;
-  ws_executor executor[WS_N_LANES];
-  int n_lanes;      /* parts are computed on them in turn: where one ends and leaves SMs free, the next one begins */
-  ws_problem whole; /* as it would lie in a device's memory */
+  ws_executor executor[WS_N_WORK_STREAMS];
+  int n_work_streams; /* parts are computed on them in turn: where one ends and leaves SMs free, the next one begins */
+  ws_problem whole;   /* as it would lie in a device's memory */
   ws_gemm_plan plan;
   char *copies;
   int64_t copies_bytes;

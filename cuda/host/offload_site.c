@@ -28,7 +28,7 @@ static CUresult make_event(CUevent *event) {
 
 static CUresult make_streams(ws_offload_site *s) {
   CUresult result = make_stream(&s->in);
-  for (int i = 0; i < WS_N_LANES && !result; i++) result = make_stream(&s->lane[i]);
+  for (int i = 0; i < WS_N_WORK_STREAMS && !result; i++) result = make_stream(&s->work[i]);
   if (!result) result = make_stream(&s->out);
   for (int i = 0; i < WS_MOST_COMING && !result; i++) result = make_event(&s->arrived[i]);
   s->is_open = result == CUDA_SUCCESS;

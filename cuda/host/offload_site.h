@@ -14,8 +14,8 @@ enum {
   WS_LEAST_SLOTS = 8,
   WS_MOST_SLOTS = 64,
   WS_MOST_PART_EVENTS = 128,
-  WS_N_LANES = 4,    /* streams of kernels */
-  WS_MOST_COMING = 2 /* arrivals that the driver has been handed, and that have not come */
+  WS_N_WORK_STREAMS = 4, /* streams of kernels */
+  WS_MOST_COMING = 2     /* arrivals that the driver has been handed, and that have not come */
 };
 
 /* A slot is free, or a thread's, or the driver's until its event. */
@@ -25,10 +25,10 @@ typedef struct ws_slot {
 } ws_slot;
 
 typedef struct ws_offload_site {
-  bool is_open;                    /* all of the next line is there */
-  CUstream in, out;                /* copies to the device, and back */
-  CUstream lane[WS_N_LANES];       /* kernels */
-  CUevent arrived[WS_MOST_COMING]; /* what launches wait for */
+  bool is_open;                     /* all of the next line is there */
+  CUstream in, out;                 /* copies to the device, and back */
+  CUstream work[WS_N_WORK_STREAMS]; /* kernels */
+  CUevent arrived[WS_MOST_COMING];  /* what launches wait for */
   int n_slots;
   ws_slot slot[WS_MOST_SLOTS];
   int n_part_events;

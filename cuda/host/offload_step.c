@@ -194,18 +194,18 @@ static wsgemm_status run_whole(ws_offload_device *d) {
 
 static void launch_part(ws_offload_device *d, const ws_places *strips, const ws_places *panels) {
   ws_part *part = part_at(d, d->n_parts);
-  const int lane = d->n_parts % d->n_lanes;
+  const int stream = d->n_parts % d->n_work_streams;
   const ws_block cells = ws_offload_cells_in(&d->job->plan, strips, panels);
   const ws_problem problem = ws_offload_part(&d->job->plan, &cells, (const char *)(uintptr_t)d->site->memory);
   *part = (ws_part){.strips = *strips, .panels = *panels, .strip = strips->first, .panel = panels->first};
   if (failed(d, "event", ws_site_part_event(d->site, d->n_parts % WS_MOST_OPEN_PARTS, &part->event))) return;
   d->status =
-      d->job->plan.is_whole ? run_whole(d) : ws_run_part(&d->executor[lane], &d->plan, &problem, d->copies, d->copies_bytes);
+      d->job->plan.is_whole ? run_whole(d) : ws_run_part(&d->executor[stream], &d->plan, &problem, d->copies, d->copies_bytes);
   if (d->status) {
     snprintf(d->words, sizeof d->words, "%.199s", wsgemm_last_error());
     return;
   }
-  if (failed(d, "event", ws_cuda.cuEventRecord(part->event, d->site->lane[lane]))) return;
+  if (failed(d, "event", ws_cuda.cuEventRecord(part->event, d->site->work[stream]))) return;
   d->n_parts++;
   for (int i = 0; i < panels->n; i++) d->last_part[panels->first + i] = d->n_parts;
 }
@@ -235,8 +235,8 @@ static void launch_arrived(ws_offload_device *d) {
     const CUevent arrived = d->site->arrived[d->first_left % WS_MOST_COMING];
     const ws_arrival *a = &d->arrival[d->first_left++ % WS_MOST_ARRIVALS];
     if (failed(d, "event", ws_cuda.cuEventRecord(arrived, d->site->in))) return;
-    for (int i = 0; i < d->n_lanes; i++)
-      if (failed(d, "wait", ws_cuda.cuStreamWaitEvent(d->site->lane[i], arrived, 0))) return;
+    for (int i = 0; i < d->n_work_streams; i++)
+      if (failed(d, "wait", ws_cuda.cuStreamWaitEvent(d->site->work[i], arrived, 0))) return;
     if (a->is_strip) {
       d->n_strips_here++;
       launch_strip(d, a->place);
