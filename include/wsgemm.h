@@ -125,7 +125,8 @@ typedef struct wsgemm_cdouble {
  *   PEDANTIC  The same bound, by fused multiply-adds in the data's own type only; half
  *             precision is multiplied in FP32.
  *   TF32      F32 and C32 on GPUs of compute capability 9.0: elements of A and B may be rounded
- *             to 11 significant bits. All else is as in DEFAULT.
+ *             to 11 significant bits, subnormal ones to multiples of 2^-136. All else is as in
+ *             DEFAULT.
  *
  * Derivations and tests: docs/numerics.md. */
 typedef enum wsgemm_math {

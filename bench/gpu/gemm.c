@@ -2,15 +2,15 @@
  * before every timing, medians of event timings; results compared. --list prints the suites.
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed
- *   N] [--count N] [--distribution classes|uniform] [--sides LEAST,MOST] [--depth LEAST,MOST] [--math default|pedantic|tf32]
+ *   N] [--count N] [--distribution classes|uniform|aligned] [--sides LEAST,MOST] [--depth LEAST,MOST] [--math default|pedantic|tf32]
  *                  [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
  * --shapes: these instead of the suites' own. --rows: of suites rows and row_times those with TEXT
  * in their names. --seed, --count: which shapes suites random, decode and row_times draw, and how many
  * (60); samples of random are 9.
- * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform (its
- * class of this name; half precision: multiples of 8), whose smaller side of C is from LEAST to MOST
- * (--sides), and whose k (--depth). --math: the class of suites random and row_times, which is then in their names; tf32 beside
+ * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform or aligned (its
+ * classes of these names; half precision: multiples of 8), whose smaller side of C is from LEAST to MOST
+ * (--sides), and whose k (--depth). --math: the class of suites random, rows and row_times, which is then in their names; tf32 beside
  * cuBLAS in its mode of that name. --workspace: the library's own (default), or
  * of the size that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no
  * cuBLAS;
@@ -37,7 +37,7 @@ static char given_ops[MAX_GIVEN][3];
 static int n_given, n_wrong;
 static struct {
   const char *suites, *types, *json, *commit, *rows;
-  bool packs_b, is_uniform, has_device_scalars; /* device_scalars: alpha and beta there; not filed */
+  bool packs_b, is_uniform, is_aligned, has_device_scalars; /* device_scalars: alpha and beta there; not filed */
   uint64_t seed;
   int n_random;
   ws_random_sides sides;
@@ -145,17 +145,22 @@ static void run_errors(wsgemm_type type) {
 }
 
 static ws_random_shape drawn_shape(int idx, wsgemm_type type) {
-  return options.is_uniform ? ws_random_uniform_shape_at(options.seed, idx, is_half(type) ? 8 : 1, options.sides)
-                            : ws_random_shape_at(options.seed, idx, RANDOM_LEAST, RANDOM_MOST);
+  if (!options.is_uniform) return ws_random_shape_at(options.seed, idx, RANDOM_LEAST, RANDOM_MOST);
+  ws_random_shape drawn =
+      ws_random_uniform_shape_at(options.seed, idx, is_half(type) || options.is_aligned ? 8 : 1, options.sides);
+  if (options.is_aligned) drawn.shape_class = WS_SHAPE_ALIGNED;
+  return drawn;
 }
 
 /* What --math may name, and what suites are called then. */
 static const struct {
-  const char *name, *random, *random_uniform, *row_times;
+  const char *name, *random, *random_uniform, *random_aligned, *row_times, *rows;
   wsgemm_math math;
-} classes[] = {{"default", "random", "random", "row_times", WSGEMM_MATH_DEFAULT},
-               {"pedantic", "pedantic_random", "pedantic_random_uniform", "pedantic_row_times", WSGEMM_MATH_PEDANTIC},
-               {"tf32", "tf32_random", "tf32_random_uniform", "tf32_row_times", WSGEMM_MATH_TF32}};
+} classes[] = {
+    {"default", "random", "random", "random_aligned", "row_times", "rows", WSGEMM_MATH_DEFAULT},
+    {"pedantic", "pedantic_random", "pedantic_random_uniform", "pedantic_random_aligned", "pedantic_row_times", "pedantic_rows",
+     WSGEMM_MATH_PEDANTIC},
+    {"tf32", "tf32_random", "tf32_random_uniform", "tf32_random_aligned", "tf32_row_times", "tf32_rows", WSGEMM_MATH_TF32}};
 enum { N_CLASSES = sizeof classes / sizeof classes[0] };
 
 static void run_rows_at_random(wsgemm_type type) {
@@ -170,8 +175,10 @@ static void run_rows_at_random(wsgemm_type type) {
 static void run_random(wsgemm_type type) {
   const int n_samples = bench.samples;
   const wsgemm_math math = classes[options.class_idx].math;
-  const char *suite = options.is_uniform ? classes[options.class_idx].random_uniform : classes[options.class_idx].random;
-  ws_bench_mean means[WS_N_SHAPE_CLASSES + 1] = {{0}}, all = {0};
+  const char *suite = options.is_aligned   ? classes[options.class_idx].random_aligned
+                      : options.is_uniform ? classes[options.class_idx].random_uniform
+                                           : classes[options.class_idx].random;
+  ws_bench_mean means[WS_SHAPE_ALIGNED + 1] = {{0}}, all = {0};
   breakdown parts = {0};
   candidate candidates[2] = {{.label = "cuBLAS", .policy = "none"}};
   set_candidate(&candidates[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
@@ -190,7 +197,7 @@ static void run_random(wsgemm_type type) {
   }
   bench.samples = n_samples;
   ws_bench_cublas_set_tf32(false);
-  for (int c = 0; c <= WS_N_SHAPE_CLASSES; c++) {
+  for (int c = 0; c <= WS_SHAPE_ALIGNED; c++) {
     char what[32];
     snprintf(what, sizeof what, ", %s", ws_shape_class_name(c));
     print_mean(suite, type, what, &means[c]);
@@ -249,15 +256,20 @@ static void run_demo(wsgemm_type type) {
 
 static void run_rows(wsgemm_type type) {
   candidate candidates[MAX_CANDIDATES] = {{.label = "cuBLAS", .policy = "none"}};
+  const wsgemm_math math = classes[options.class_idx].math;
   int n_candidates = 1;
   for (int r = 0; r < wsgemm_kernel_count() && n_candidates < MAX_CANDIDATES; r++) {
     wsgemm_kernel_info row = {.struct_bytes = sizeof row};
     if (wsgemm_get_kernel_info(r, &row) || strcmp(row.backend, "cuda") != 0 || row.type != type) continue;
     if (options.rows && !strstr(row.name, options.rows)) continue;
-    set_candidate(&candidates[n_candidates++], row.name, "auto", WSGEMM_POLICY_AUTO, 0, row.name);
+    set_candidate(&candidates[n_candidates], row.name, "auto", WSGEMM_POLICY_AUTO, 0, row.name);
+    set_math(&candidates[n_candidates++], math);
   }
   const shape_list shapes = or_given(is_half(type) ? LIST(half_square) : LIST(square));
-  for (int i = 0; i < shapes.count; i++) beside_cublas("rows", type, &shapes.first[i], candidates, n_candidates);
+  ws_bench_cublas_set_tf32(math == WSGEMM_MATH_TF32);
+  for (int i = 0; i < shapes.count; i++)
+    beside_cublas(classes[options.class_idx].rows, type, &shapes.first[i], candidates, n_candidates);
+  ws_bench_cublas_set_tf32(false);
   free_candidates(candidates, n_candidates);
 }
 
@@ -447,7 +459,8 @@ static bool parse(int argc, char **argv) {
     else if (strcmp(name, "--seed") == 0)
       options.seed = strtoull(value, NULL, 10);
     else if (strcmp(name, "--distribution") == 0) {
-      options.is_uniform = strcmp(value, "uniform") == 0;
+      options.is_aligned = strcmp(value, "aligned") == 0;
+      options.is_uniform = options.is_aligned || strcmp(value, "uniform") == 0;
       if (!options.is_uniform && strcmp(value, "classes") != 0) return false;
     } else if (strcmp(name, "--sides") == 0) {
       long long least, most;
@@ -501,7 +514,7 @@ int main(int argc, char **argv) {
   }
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
-          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--depth LEAST,MOST]\n"
+          "                      [--distribution classes|uniform|aligned] [--sides LEAST,MOST] [--depth LEAST,MOST]\n"
           "                      [--math default|pedantic|tf32] [--scalars value|device]\n"
           "                      [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] "
           "[--list]\nsuites:\n",

@@ -9,7 +9,7 @@
 enum { FLAT_MOST = 128, OCTAVES = 16 /* most / OCTAVES divides small sizes from large ones */ };
 
 const char *ws_shape_class_name(int shape_class) {
-  static const char *const names[WS_SHAPE_WIDE + 1] = {"square", "flat", "small", "ragged", "uniform", "wide"};
+  static const char *const names[WS_SHAPE_ALIGNED + 1] = {"square", "flat", "small", "ragged", "uniform", "wide", "aligned"};
   return names[shape_class];
 }
 

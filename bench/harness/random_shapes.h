@@ -11,6 +11,8 @@
  * and that of ws_random_wide_shape_at, of class
  *   wide     m, n, k each from 4 to 4000, m n k up to 4e9; lds as small as can be, or, if padded, each
  *            longer by up to 63
+ * Beside uniform there is
+ *   aligned  the same, but that m, n and k are multiples of 8, as those of most layers of neural networks are
  * ops: NN, NT, TN, TT, each as often as the others. Leading dimensions: as small as can be, or,
  * for every second shape, longer by a multiple of 8 up to 64; those of ragged shapes are longer
  * by 1 to 63. The shapes of one seed are the same everywhere. */
@@ -31,7 +33,8 @@ enum {
   WS_SHAPE_RAGGED,
   WS_N_SHAPE_CLASSES,
   WS_SHAPE_UNIFORM = WS_N_SHAPE_CLASSES,
-  WS_SHAPE_WIDE
+  WS_SHAPE_WIDE,
+  WS_SHAPE_ALIGNED
 };
 const char *ws_shape_class_name(int shape_class);
 
@@ -53,7 +56,8 @@ typedef struct ws_random_sides {
   int64_t least, most, least_k, most_k;
 } ws_random_sides;
 
-/* Shape idx of a seed of the class `uniform`, sizes multiples of `multiple`, of the products with such sides. */
+/* Shape idx of a seed of the class `uniform`, sizes multiples of `multiple`, of the products with such sides; of floats that multiple is
+ * 1, or with 8 the class is `aligned`. */
 ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multiple, ws_random_sides sides);
 
 /* Shape idx of a seed of the class `wide`; m, n, k and ops are those without padding. */

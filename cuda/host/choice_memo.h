@@ -12,7 +12,8 @@
 typedef struct ws_choice_key {
   int64_t m, n, k, batch_count;
   int32_t n_sms, coarse; /* COARSE_FACTOR that is asked for; 0: any */
-  uint8_t type, type_c, kind, ops, is_invariant, takes_fma, has_plain_store, is_simple, n_slices, mode_a, mode_b, unused[5];
+  uint8_t type, type_c, kind, ops, is_invariant, takes_fma, has_plain_store, is_simple, n_slices, mode_a, mode_b, has_maps,
+      unused[4];
 } ws_choice_key;
 
 typedef struct ws_choice {

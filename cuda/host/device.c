@@ -337,7 +337,7 @@ static int image_of(const ws_cuda_row *row, ws_entry entry) {
   case WS_ROW_DMMA:
     return ws_is_outer(row) ? WS_IMAGE_OUTER : row->type == WSGEMM_F32 ? WS_IMAGE_FFMA : WS_IMAGE_DMMA;
   case WS_ROW_TF32:
-    return row->slice_places > 0 ? WS_IMAGE_TF32W : WS_IMAGE_TF32;
+    return row->takes_maps ? WS_IMAGE_TF32M : row->slice_places > 0 ? WS_IMAGE_TF32W : WS_IMAGE_TF32;
   case WS_ROW_SMALL:
     return WS_IMAGE_SMALL;
   case WS_ROW_VECTOR:

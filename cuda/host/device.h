@@ -61,6 +61,7 @@ typedef struct ws_cuda_row {
   double rate;        /* relative speed on large products: see kernels.def */
   bool stays;         /* of the rows with entries for ops those whose blocks take items one after the other */
   bool of_groups;     /* has entry points for groups, too (rows/groups.h) */
+  bool takes_maps;    /* tf32: of tf32m.def, whose operands come by tensor maps (tma_maps.h) */
   bool any_parts;     /* its entry points are those of all rows that differ in `cluster` alone (parts.h) */
 } ws_cuda_row;
 

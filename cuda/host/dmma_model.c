@@ -206,6 +206,23 @@ const ws_dmma_terms ws_tf32w_terms_h200[2][2] = {
     },
 };
 
+const ws_dmma_terms ws_tf32m_terms_h200 = {
+    .launch_us = 2.475,
+    .item_us = 3.123,
+    .mma_per_us = 1.84e+06,
+    .edge = 0.4348,
+    .alone = 1,
+    .pair_bytes = 7.375e+04,
+    .word_bytes = 4.015e+04,
+    .pipeline_us = 1.033,
+    .part_us = 0.9476,
+    .sum_us = 0.3741,
+    .block_us = 0.0005269,
+    .large_us = 1.1,
+    .memory_per_us = 5.704e+06,
+    .store_per_us = 4.778e+04,
+};
+
 /* Four warps keep an SM as busy as this. */
 enum { WARPS_ALONE = 4 };
 
@@ -223,7 +240,7 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
   const double stage_k = (double)row->bk * row->k_groups, area = (double)row->bm * row->bn;
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
   const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans),
-             b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k);
+             b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k) && (!row->takes_maps || !p->b.trans); /* else B is turned */
   const double sides = 16.0 / row->bm + 16.0 / row->bn, warps = (row->n_threads - WS_DMMA_PRODUCERS) / 32;
   const double reading = 1 + t->edge * sides + t->warp_edge * 32 / sqrt(area * row->k_groups / warps);
   const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;

@@ -1,4 +1,5 @@
-/* dmma_model.h - the time of a product by a row of dmma.def, ffma.def, tf32.def or tf32w.def: rows whose warps copy for others. */
+/* dmma_model.h - the time of a product by a row of dmma.def, ffma.def, tf32.def, tf32m.def or tf32w.def: rows whose warps copy
+ * for others, or TMA does. */
 #ifndef WS_CUDA_DMMA_MODEL_H
 #define WS_CUDA_DMMA_MODEL_H
 #include "core/problem.h"
@@ -25,6 +26,8 @@ typedef struct ws_dmma_terms {
 extern const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES];
 /* Of rows tf32, and of rows tf32w: by the number of slices, less one; of real products, of complex ones. */
 extern const ws_dmma_terms ws_tf32_terms_h200[2][2], ws_tf32w_terms_h200[2][2];
+/* Of rows tf32m, whose operands come by tensor maps. */
+extern const ws_dmma_terms ws_tf32m_terms_h200;
 
 /* By sizes and ops alone, as a row decides about the order of summation: of lds it is thought that
  * they are as small as can be. n_items: that are wanted. */

@@ -22,6 +22,7 @@ IMAGE(instantiate_dmma)
 IMAGE(instantiate_ffma)
 IMAGE(instantiate_outer)
 IMAGE(instantiate_tf32)
+IMAGE(instantiate_tf32m)
 IMAGE(instantiate_tf32w)
 IMAGE(instantiate_vec)
 IMAGE(instantiate_elementwise)
@@ -43,5 +44,5 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WS_IMAGE_FFMA] = ws_image_instantiate_ffma,     [WS_IMAGE_OUTER] = ws_image_instantiate_outer,
     [WS_IMAGE_TF32] = ws_image_instantiate_tf32,     [WS_IMAGE_TF32W] = ws_image_instantiate_tf32w,
     [WS_IMAGE_VEC] = ws_image_instantiate_vec,       [WS_IMAGE_GROUPED] = ws_image_instantiate_grouped,
-    [WS_IMAGE_GROUPS] = ws_image_instantiate_groups,
+    [WS_IMAGE_GROUPS] = ws_image_instantiate_groups, [WS_IMAGE_TF32M] = ws_image_instantiate_tf32m,
 };

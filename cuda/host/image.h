@@ -1,5 +1,5 @@
 /* image.h - the compiled kernels, linked in as data: one image for the rows of each element type,
- * one for the wgmma rows, one for the direct ones, one each for those of flat.def, small.def, dmma.def, ffma.def, outer.def, tf32.def, tf32w.def and vec.def,
+ * one for the wgmma rows, one for the direct ones, one each for those of flat.def, small.def, dmma.def, ffma.def, outer.def, tf32.def, tf32m.def, tf32w.def and vec.def,
  * one for those of slices with their other kernels, one for the kernels that are no rows, one for diagonal blocks of structured
  * operands, one for ragged groups, one for rows of groups.h, one
  * each for the launch states and partial sums. The driver is given an image
@@ -19,6 +19,7 @@ enum {
   WS_IMAGE_OUTER,
   WS_IMAGE_TF32,
   WS_IMAGE_TF32W,
+  WS_IMAGE_TF32M,
   WS_IMAGE_VEC,
   WS_IMAGE_ELEMENTWISE,
   WS_IMAGE_TRIANGLE,

@@ -11,6 +11,7 @@
 #include "cuda/shared/float_copy_args.h"
 #include "cuda/shared/group_args.h"
 #include "cuda/shared/grouped_args.h"
+#include "cuda/shared/map_args.h"
 #include "cuda/shared/small_args.h"
 #include "cuda/shared/triangle_args.h"
 
@@ -44,6 +45,7 @@ typedef struct ws_launch {
     ws_gemm_args gemm;
     ws_copied_args copied;   /* begins with gemm */
     ws_small_args small;     /* likewise */
+    ws_map_args maps;        /* likewise */
     ws_wgmma_args wgmma;     /* is_by_map */
     ws_grouped_args grouped; /* is_grouped */
     ws_group_args groups;

@@ -29,8 +29,11 @@ static ws_launch *add_row(const ws_gpu_plan *plan, const ws_device *device, ws_b
   return l;
 }
 
+/* Of rows by maps, which may compute C transposed (ws_maps_are_across): C is then the problem's, all else the other product's. */
 static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
-  ws_gemm_args args = ws_gemm_args_of(plan->problem);
+  const bool is_across = plan->is_across;
+  const ws_problem across = is_across ? ws_problem_across(plan->problem) : (ws_problem){0};
+  ws_gemm_args args = ws_gemm_args_of(is_across ? &across : plan->problem);
   args.grid = plan->grid;
   args.sched.n_items = (uint32_t)plan->n_items;
   return args;
@@ -104,7 +107,9 @@ static void add_small(const ws_gpu_plan *plan, const ws_device *device, ws_launc
   ws_add_small(list, row, plan->kernel->kernel, &args, &shape, device);
 }
 
-void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list) {
+wsgemm_status ws_lower_product(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list) {
+  CUresult result = CUDA_SUCCESS;
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row.row_idx);
   list->n = 0;
   if (plan->row.kind == WS_ROW_SMALL) {
     add_small(&plan->row, device, list);
@@ -115,7 +120,9 @@ void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_laun
     l->args.gemm = args_of_plan(&plan->row);
     if (ws_is_by_copies(plan->row.kind)) set_divisors(&plan->row, &l->args.gemm);
     if (plan->row.kind == WS_ROW_DMMA) set_copied(plan->row.problem, &l->args.copied);
+    if (row->takes_maps) result = ws_map_args_make(plan->row.problem, plan->row.is_across, row, &l->args.maps);
   }
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "tensor map", result);
 }
 
 /* ---- rows that take their operands by tensor maps -------------------------------------------- */

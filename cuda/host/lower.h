@@ -19,7 +19,7 @@ ws_launch *ws_add_small(ws_launch_list *list, const ws_cuda_row *row, CUkernel k
                         const ws_small_shape *shape, const ws_device *device);
 
 /* Any other product. */
-void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list);
+wsgemm_status ws_lower_product(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list);
 /* In its place, where list->lacks_sums. */
 wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *plan, ws_device *device, ws_launch_list *list);
 

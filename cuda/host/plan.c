@@ -130,20 +130,23 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 static const ws_dmma_terms *terms_of_copied(const ws_cuda_row *row) {
   if (row->kind == WS_ROW_DMMA) return &ws_dmma_terms_h200[row->type];
   const int n_real = ws_types[row->type].n_real;
+  if (row->takes_maps) return &ws_tf32m_terms_h200;
   return &(row->slice_places > 0 ? ws_tf32w_terms_h200 : ws_tf32_terms_h200)[row->n_slices - 1][n_real - 1];
 }
 
 /* Of dmma and tf32 rows. */
 static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
-  const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
+  const ws_problem *p = plan->problem;
+  ws_problem other;
+  if (row->takes_maps && ws_maps_are_across(p)) other = ws_problem_across(p), p = &other;
+  const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
   const ws_dmma_terms *terms = terms_of_copied(row);
-  const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, row->bn);
-  if (ws_is_outer(row))
-    return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], plan->problem, n_items, row, n_sms);
-  if (!ws_has_second(plan->problem)) return ws_dmma_us(terms, plan->problem, n_items, row, n_sms);
-  ws_problem both = *plan->problem;
-  both.k *= 2;
-  return ws_dmma_us(terms, &both, n_items, row, n_sms);
+  const int64_t n_items = wanted_items(p, &grid, row->bm, row->bn);
+  if (ws_is_outer(row)) return ws_outer_us(&ws_outer_terms_h200[ws_types[row->type].n_real - 1], p, n_items, row, n_sms);
+  if (!ws_has_second(p)) return ws_dmma_us(terms, p, n_items, row, n_sms);
+  other = *p;
+  other.k *= 2;
+  return ws_dmma_us(terms, &other, n_items, row, n_sms);
 }
 
 static double row_us(const weighing *w, const ws_cuda_row *row) {
@@ -190,7 +193,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
     return plan->kind == WS_ROW_DMMA && !plan->is_invariant;
   case WS_ROW_TF32:
     /* two will do where one would */
-    return plan->kind == WS_ROW_TF32 && row->n_slices >= plan->n_slices && p->k >= least_k_of(row);
+    return plan->kind == WS_ROW_TF32 && row->n_slices >= plan->n_slices && p->k >= least_k_of(row) &&
+           (!row->takes_maps || plan->has_maps);
   case WS_ROW_SMALL:
     return plan->kind == WS_ROW_SMALL && ws_small_takes(p, row);
   default:
@@ -243,7 +247,8 @@ static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
                              .is_simple = ws_is_simple(p),
                              .n_slices = (uint8_t)plan->n_slices,
                              .mode_a = (uint8_t)plan->mode_a,
-                             .mode_b = (uint8_t)plan->mode_b};
+                             .mode_b = (uint8_t)plan->mode_b,
+                             .has_maps = plan->has_maps};
   ws_choice choice;
   if (ws_choice_recall(&key, &choice)) return choice;
   choice = weigh_rows(plan, coarse, n_sms);
@@ -316,6 +321,12 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
 /* The same of rows whose warps copy for others; every row's are in the table. A family that has no such row says CHAIN, as ffma rows
  * of one part do. */
 static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
+  if (row->takes_maps)
+    return row->cluster == 8   ? WS_NUMERICS_TF32M1_K8
+           : row->cluster == 4 ? WS_NUMERICS_TF32M1_K4
+           : row->cluster == 3 ? WS_NUMERICS_TF32M1_K3
+           : row->cluster == 2 ? WS_NUMERICS_TF32M1_K2
+                               : WS_NUMERICS_TF32M1;
   enum { DMMA, TF32X1, TF32X2, TF32W2, FFMA, N_FAMILIES };
 #define WS_OF_MMA_SYNC(name) WS_NUMERICS_DMMA_##name, WS_NUMERICS_TF32X1_##name, WS_NUMERICS_TF32X2_##name
 #define WS_OF_UNITS(name) WS_OF_MMA_SYNC(name), WS_NUMERICS_TF32W2_##name
@@ -439,7 +450,8 @@ bool ws_gpu_takes_fma(const ws_call *call, const ws_problem *p) {
 ws_gpu_plan ws_gpu_plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                     int n_slices) {
   ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
-  if (kind == WS_ROW_TF32) plan.n_slices = ws_n_slices(call, p);
+  if (kind == WS_ROW_TF32)
+    plan.n_slices = ws_n_slices(call, p), plan.has_maps = plan.n_slices == 1 && !ws_has_second(p) && ws_maps_take(p);
   plan.takes_fma = (!ws_is_of_hopper(kind) || kind == WS_ROW_SMALL) && ws_gpu_takes_fma(call, p);
   plan.split = ws_is_of_hopper(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
@@ -521,7 +533,8 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   if (row->kind == WS_ROW_WGMMA && !row->is_once && ws_is_bare(plan->problem)) entry = WS_ENTRY_BARE;
   CUresult result;
   plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);
-  plan->is_across = (entry == WS_ENTRY_BARE || row->is_once) && ws_is_across(plan->problem, row);
+  plan->is_across = row->takes_maps ? ws_maps_are_across(plan->problem)
+                                    : (entry == WS_ENTRY_BARE || row->is_once) && ws_is_across(plan->problem, row);
   plan->grid = grid_of_plan(plan, plan->problem);
   if (tuning->order > 0 && row->kind != WS_ROW_DIRECT) plan->grid.swizzle = tuning->order;
   plan->n_items = ws_gpu_plan_items(plan->problem, row, &plan->grid);

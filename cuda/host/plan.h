@@ -13,6 +13,7 @@ typedef struct ws_gpu_plan {
   int n_slices;           /* WS_ROW_SLICED */
   int32_t mode_a, mode_b; /* ws_copy_mode */
   bool is_invariant;
+  bool has_maps; /* WS_ROW_TF32: rows that take their operands by tensor maps can have it */
   /* tiled rows: of those by IEEE multiply-adds; so all but half precision, and that under
    * PEDANTIC */
   bool takes_fma;

@@ -90,3 +90,11 @@ ws_column_sums_args ws_column_sums_args_of(const ws_problem *p) {
                                .transposed = p->epilogue.transposed,
                                .type_c = (int32_t)ws_half_c_type_of(p->c.type)};
 }
+
+ws_problem ws_problem_across(const ws_problem *p) {
+  ws_problem across = *p;
+  across.m = p->n, across.n = p->m;
+  across.a = p->b, across.a.trans = !p->b.trans;
+  across.b = p->a, across.b.trans = !p->a.trans;
+  return across;
+}

@@ -23,4 +23,9 @@ ws_epilogue_args ws_epilogue_args_of(const ws_problem *p);
 ws_region_args ws_region_args_of(const ws_problem *p);
 ws_gemm_args ws_gemm_args_of(const ws_problem *p);
 ws_column_sums_args ws_column_sums_args_of(const ws_problem *p);
+
+/* The product whose result is C transposed: m and n, and A and B, are exchanged. C is as it was. */
+ws_problem ws_problem_across(const ws_problem *p);
+/* Whether rows that take maps (tma_maps.h) compute that one. */
+static inline bool ws_maps_are_across(const ws_problem *p) { return p->a.trans && p->b.trans; }
 #endif

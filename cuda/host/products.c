@@ -53,8 +53,8 @@ static wsgemm_status run_product(ws_executor *x, ws_gemm_plan *plan, char *memor
   ws_launch_list list;
   wsgemm_status status = plan->copies.bytes > 0 ? run_copies(x, plan, memory, bytes) : WSGEMM_SUCCESS;
   if (status) return status;
-  ws_lower_product(plan, x->device, &list);
-  status = ws_execute(x, &list);
+  status = ws_lower_product(x->call->h, plan, x->device, &list);
+  if (!status) status = ws_execute(x, &list);
   if (status || !list.lacks_sums) return status;
   status = ws_lower_without_sums(x->call->h, plan, x->device, &list);
   return status ? status : ws_execute(x, &list);

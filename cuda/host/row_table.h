@@ -1,5 +1,5 @@
-/* row_table.h - the rows of kernels.def, vec.def, flat.def, small.def, dmma.def, ffma.def, outer.def, tf32.def and tf32w.def as the
- * host sees them, for device.c and for the tests of the host side, which do not see into the library. What a kind of row says nothing
+/* row_table.h - the rows of kernels.def, vec.def, flat.def, small.def, dmma.def, ffma.def, outer.def, tf32.def, tf32m.def and tf32w.def as
+ * the host sees them, for device.c and for the tests of the host side, which do not see into the library. What a kind of row says nothing
  * of is 0. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
@@ -113,6 +113,14 @@ static const ws_cuda_row ws_cuda_rows[] = {
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g1_k1_stays", WS_TF32W_STAYS_BYTES, t, slices, bm, bn, 1, stages, \
                     places, blocks, 1, rate),                                                                                   \
    .stays = true},
+#define WS_CUDA_TF32M_ROW(t, bm, bn, stages, turned_stages, places, blocks, cluster, rate)                           \
+  {WS_ROW_MEMBERS(#t "gemm_tf32m1_" #bm "x" #bn "_g1_k" #cluster, "tf32m1", t, bm, bn, WS_TF32_BK(1), stages,        \
+                  WS_TF32M_THREADS(bm), WS_TF32M_SHARED_BYTES(bm, bn, stages, turned_stages, places), blocks, rate), \
+   .kind = WS_ROW_TF32,                                                                                              \
+   .n_slices = 1,                                                                                                    \
+   .takes_maps = true,                                                                                               \
+   .any_parts = true,                                                                                                \
+   WS_PARTS_MEMBERS(cluster, 1)},
 /* Threads, shared memory: what a block has at most. */
 #define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate)                                                                        \
   {WS_ROW_MEMBERS(#t "gemm_small_" #bm "x" #bn, "small", t, bm, bn, 1, WS_SMALL_STAGES, WS_SMALL_THREADS, WS_SMALL_SHARED_BYTES, \
@@ -129,6 +137,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #include "cuda/rows/ffma.def"
 #include "cuda/rows/outer.def"
 #include "cuda/rows/tf32.def"
+#include "cuda/rows/tf32m.def"
 #include "cuda/rows/tf32w.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
@@ -142,6 +151,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_TF32_ROW
 #undef WS_CUDA_TF32W_ROW
 #undef WS_CUDA_TF32W_STAYS
+#undef WS_CUDA_TF32M_ROW
 #undef WS_TF32W_MEMBERS
 #undef WS_WGMMA_BYTES_OF
 #undef WS_PARTS_MEMBERS

@@ -5,7 +5,7 @@
 #include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
 
-enum { BYTES = 2, WHOLE_BYTES = 16, WHOLE = WHOLE_BYTES / BYTES, BOX = 64, ANY_STRIDE = WHOLE_BYTES };
+enum { BYTES = 2, WHOLE_BYTES = 16, WHOLE = WHOLE_BYTES / BYTES, BOX = 64, BOX_BYTES = BOX * BYTES, ANY_STRIDE = WHOLE_BYTES };
 
 /* The driver's limits: 2^32 elements along each dimension, strides below 2^40 bytes; coordinates
  * are 32-bit integers. */
@@ -20,7 +20,8 @@ static ws_strided lines_of(const ws_problem *p, const void *data, bool along_k, 
   ws_strided lines = {.data = data, .along_k = along_k, .ld = ld, .n_batch = 1, .n_slices = 1};
   lines.length = along_k ? p->k : x, lines.n_lines = along_k ? x : p->k;
   if (are_many) lines.n_batch = p->batch_count, lines.stride = stride;
-  if (lines.n_lines == 1) lines.ld = ws_ceil_div(lines.length, WHOLE) * WHOLE;
+  const int whole = WHOLE_BYTES / ws_types[p->a.type].bytes;
+  if (lines.n_lines == 1) lines.ld = ws_ceil_div(lines.length, whole) * whole;
   return lines;
 }
 
@@ -44,19 +45,25 @@ bool ws_tma_takes(const ws_problem *p) {
  * and 10 to 15 % where lines straddle; fewer than 128 bring nothing more (bench/NOTES.md). */
 enum { PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_L2_128B };
 
+static CUtensorMapDataType map_type_of(wsgemm_type type) {
+  return type == WSGEMM_F32   ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+         : type == WSGEMM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                              : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+}
+
 /* Boxes of so many elements of so many lines; a line is as long as its swizzle. */
 CUresult ws_tma_encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
                        const cuuint64_t strides[2], int box_length, int box_lines) {
   const cuuint32_t box[3] = {(cuuint32_t)box_length, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
-  const CUtensorMapSwizzle swizzle = box_length == BOX       ? CU_TENSOR_MAP_SWIZZLE_128B
-                                     : box_length == BOX / 2 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                                             : CU_TENSOR_MAP_SWIZZLE_32B;
-  const CUtensorMapDataType map_type = type == WSGEMM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const int line_bytes = box_length * ws_types[type].bytes;
+  const CUtensorMapSwizzle swizzle = line_bytes == BOX_BYTES       ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : line_bytes == BOX_BYTES / 2 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                                   : CU_TENSOR_MAP_SWIZZLE_32B;
   union {
     const void *given;
     void *wanted;
   } address = {data};
-  return ws_cuda.cuTensorMapEncodeTiled(map, map_type, 3, address.wanted, dims, strides, box, steps,
+  return ws_cuda.cuTensorMapEncodeTiled(map, map_type_of(type), 3, address.wanted, dims, strides, box, steps,
                                         CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, (CUtensorMapL2promotion)PROMOTION,
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
@@ -93,6 +100,39 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, const loaded
   op->n_slabs = load->n_slabs;
   return ws_tma_encode(&op->map, type, first, dims, strides, load->box_length, load->box_lines);
 }
+
+/* ---- floats ---------------------------------------------------------------------------------- */
+
+static bool is_whole_matrix(const ws_problem *p, const ws_strided *x) {
+  return ws_is_aligned(x->data, x->ld, x->stride, ws_types[p->a.type].bytes, WHOLE_BYTES) && x->ld < most_stride / 2 &&
+         x->stride >= 0 && x->stride < most_stride / 2;
+}
+
+bool ws_maps_take(const ws_problem *p) {
+  if (p->a.type != WSGEMM_F32 || !ws_tma_takes(p) || ws_is_structured(p)) return false;
+  if (p->a.trans && p->b.trans && (p->c.region != WS_ALL || p->c.real_diagonal))
+    return false; /* C transposed has another region */
+  const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
+  return a.along_k == p->a.trans && b.along_k != p->b.trans && is_whole_matrix(p, &a) && is_whole_matrix(p, &b);
+}
+
+/* Of an operand of which a block has item_x along m or n. */
+static CUresult make_map(const ws_strided *x, int item_x, ws_map_operand *op) {
+  const int bytes = ws_types[WSGEMM_F32].bytes, box = BOX_BYTES / bytes;
+  const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)x->n_batch};
+  const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * bytes), x->n_batch > 1 ? (cuuint64_t)(x->stride * bytes) : ANY_STRIDE};
+  op->batch_first = 0, op->batch_step = x->n_batch > 1;
+  return ws_tma_encode(&op->map, WSGEMM_F32, x->data, dims, strides, box, x->along_k ? item_x : box);
+}
+
+CUresult ws_map_args_make(const ws_problem *given, bool is_across, const ws_cuda_row *row, ws_map_args *args) {
+  const ws_problem across = ws_problem_across(given), *p = is_across ? &across : given;
+  const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
+  const CUresult result = make_map(&a, row->bm, &args->a);
+  return result ? result : make_map(&b, row->bn, &args->b);
+}
+
+/* ---- half precision -------------------------------------------------------------------------- */
 
 /* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to
  * write beyond (H200, 2026-11-22: one case in thousands). */

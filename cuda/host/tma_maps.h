@@ -4,6 +4,7 @@
 #define WS_CUDA_TMA_MAPS_H
 #include "core/problem.h"
 #include "cuda/host/device.h"
+#include "cuda/shared/map_args.h"
 #include "cuda/shared/wgmma_args.h"
 
 /* A (or B), by lines: what is contiguous is a line. Strides are in elements. */
@@ -17,10 +18,15 @@ typedef struct ws_strided {
 ws_strided ws_strided_a(const ws_problem *p);
 ws_strided ws_strided_b(const ws_problem *p);
 
-/* A map of 16-bit elements: boxes of so many elements of so many lines; dims[1] lines of dims[0] elements,
+/* A map of 16-bit elements, or of floats that are rounded to TF32: boxes of so many elements of so many lines; dims[1] lines of dims[0] elements,
  * dims[2] times, strides in bytes. */
 CUresult ws_tma_encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
                        const cuuint64_t strides[2], int box_length, int box_lines);
+
+/* Whether rows by tensor maps can have floats as they are: all lines begin at whole 16 bytes. */
+bool ws_maps_take(const ws_problem *p);
+/* The maps of such a product, or of that whose result is C transposed. */
+CUresult ws_map_args_make(const ws_problem *p, bool is_across, const ws_cuda_row *row, ws_map_args *args);
 
 /* Whether TMA takes them as they are: all begin at whole 16 bytes. */
 bool ws_tma_takes_as_is(const ws_strided *x);

@@ -10,6 +10,12 @@
  *   splitters (4 warps)   make slices of B's part of a stage, in places of their own (tf32_split.cuh)
  *   consumers             split A in registers and multiply, a warpgroup 64 rows (tf32_wgmma_sums.cuh)
  *
+ * Rows of tf32m.def, of one slice, have their operands brought by TMA, which rounds them to TF32:
+ *
+ *   producer (1 thread)   asks for k blocks by tensor maps (tf32_map_load.cuh)
+ *   splitters (3 warps)   make lines along k of a B along n, in places of their own; else they do nothing
+ *   consumers             read A, and multiply (tf32_map_sums.cuh)
+ *
  * Stages, barriers, groups of warps and clusters are as in gemm_dmma.cuh: `full` counts the producers'
  * threads, whose copies arrive by themselves, `empty` the consumers' warps; the groups' sums stand where
  * the stages were, and are added in their order, block by block, each block of the cluster doing its
@@ -25,6 +31,8 @@
 #include "cuda/mainloop/k_parts.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
+#include "cuda/mainloop/tf32_map_load.cuh"
+#include "cuda/mainloop/tf32_map_sums.cuh"
 #include "cuda/mainloop/tf32_split.cuh"
 #include "cuda/mainloop/tf32_sums.cuh"
 #include "cuda/mainloop/tf32_wgmma_sums.cuh"
@@ -97,16 +105,24 @@ template <class Config> struct tf32_kernel {
 
   __device__ __forceinline__ void make_barriers() const {
     for (int s = 0; s < Config::n_stages; s++) {
-      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, WS_TF32_PRODUCERS);
+      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, Config::by_map ? 1 : WS_TF32_PRODUCERS);
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s,
-                    Config::n_warps + Config::n_splitters / 32);
+                    Config::n_warps + (Config::by_map && Config::b_k ? 0 : Config::n_splitters / 32));
     }
     for (int s = 0; s < Config::n_places; s++) {
       uint64_t *const of = reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + 2 * Config::n_stages + s;
       mbarrier_init(of, Config::n_splitters / 32);
       mbarrier_init(of + Config::n_places, Config::n_warps);
     }
-    if constexpr (Config::n_places > 0) fence_mbarrier_init_release();
+    if constexpr (Config::by_map) {
+      fence_proxy_async_shared();
+    }
+    if constexpr (Config::n_places > 0 || Config::by_map) fence_mbarrier_init_release();
+  }
+  /* Who does: of rows by maps the thread that asks for copies, at once. All threads call it. */
+  static __device__ __forceinline__ bool makes_barriers() {
+    if constexpr (Config::by_map) return asks();
+    return threadIdx.x == 0;
   }
 
   using stage_place = pipeline_stage<Config::n_stages>;
@@ -133,6 +149,48 @@ template <class Config> struct tf32_kernel {
     }
     if constexpr (IS_EARLY)
       if (!has_met) barrier_sync(0, Config::n_threads);
+  }
+
+  /* The thread that asks for copies by TMA; of its warp all call it. */
+  static __device__ __forceinline__ bool asks() {
+    return __shfl_sync(~0u, int(threadIdx.x / 32), 0) == Config::n_consuming / 32 && elect_one();
+  }
+  __device__ __forceinline__ const ws_map_args &maps() const { return reinterpret_cast<const ws_map_args &>(args); }
+
+  /* By tensor maps. The block meets behind the first copies, which wait for nobody. */
+  __device__ __forceinline__ void ask_for_all(const place &here) const {
+    const bool is_asking = asks();
+    bool has_met = false;
+    stage_place stage;
+    tf32_map_operand<Config::bm, Config::a_k> a(maps().a, here.batch, here.m, here.k_first);
+    tf32_map_operand<Config::bn, Config::b_k> b(maps().b, here.batch, here.n, here.k_first);
+#pragma unroll 1
+    for (int left = here.n_k, i = 0; left > 0; left -= Config::bk, i++) {
+      if (i == Config::n_stages) barrier_sync(0, Config::n_threads), has_met = true;
+      if (i >= Config::n_stages) mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+      if (is_asking) {
+        mbarrier_arrive_expect_tx(full(stage.place), Config::stage_bytes);
+        a.ask(stage_at(stage.place), full(stage.place));
+        b.ask(stage_at(stage.place) + Config::a_bytes, full(stage.place));
+      }
+      a.advance(), b.advance();
+      stage.advance();
+    }
+    if (!has_met) barrier_sync(0, Config::n_threads);
+  }
+
+  /* Splitters, of a B along n. */
+  __device__ __forceinline__ void turn_all(stage_place &stage, slices_place &to) const {
+#pragma unroll 1
+    for (int left = at.n_k; left > 0; left -= Config::bk) {
+      mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
+      mbarrier_wait<barrier_scope::cta>(taken(to.place), to.empty_parity());
+      tf32_map_splitter<Config>::turn(stage_at(stage.place) + Config::a_bytes, slices_at(to.place));
+      fence_proxy_async_shared();
+      arrive_of_warp(split(to.place));
+      arrive_of_warp(empty(stage.place));
+      stage.advance(), to.advance();
+    }
   }
 
   /* Splitters: of B, from a stage to slices. */
@@ -181,6 +239,11 @@ template <class Config> struct tf32_kernel {
       if (threadIdx.x % 32 == 0) mbarrier_arrive(taken(from.place));
       from.advance();
     }
+    return finish_or_store(s);
+  }
+
+  /* Sums by wgmma: to C, if they need not be added to others, and all are good; else to shared memory. Whether C is done. */
+  template <class Sums> __device__ __forceinline__ bool finish_or_store(const Sums &s) const {
     const bool is_whole = k_groups == 1 && at.sharers.is_alone();
     const bool is_good = !barrier_any(1, Config::n_consuming, is_whole && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
     if constexpr (k_groups == 1)
@@ -188,8 +251,41 @@ template <class Config> struct tf32_kernel {
         finish_sums(s);
         return true;
       }
-    s.store(reinterpret_cast<float *>(shared) + sums::group() * Config::bn * Config::sum_pitch);
+    s.store(reinterpret_cast<float *>(shared) + Sums::group() * Config::bn * Config::sum_pitch);
     return false;
+  }
+
+  /* The same of a row by tensor maps. A stage is free when wgmma has read B there, or splitters and consumers have. */
+  __device__ __forceinline__ bool consume_maps() const {
+    tf32_map_sums<Config> s;
+    s.clear();
+    s.seat();
+    stage_place ahead, stage;
+    slices_place from;
+    const auto read = [&] {
+      mbarrier_wait<barrier_scope::cta>(full(ahead.place), ahead.full_parity());
+      s.read(stage_at(ahead.place));
+      if constexpr (!Config::b_k) arrive_of_warp(empty(ahead.place));
+      ahead.advance();
+    };
+    const uint32_t nothing = uint32_t(args.m >> 32); /* a map has no more than 2^30 rows */
+    int n_left = (at.n_k + Config::bk - 1) / Config::bk;
+    if (n_left > 0) read();
+#pragma unroll 1
+    for (; n_left > 0; n_left--) {
+      s.take(nothing);
+      if constexpr (!Config::b_k) mbarrier_wait<barrier_scope::cta>(split(from.place), from.full_parity());
+      s.begin(Config::b_k ? stage_at(stage.place) + Config::a_bytes : slices_at(from.place));
+      if (n_left > 1) read();
+      s.end();
+      arrive_of_warp(Config::b_k ? empty(stage.place) : taken(from.place));
+      stage.advance(), from.advance();
+    }
+    return finish_or_store(s);
+  }
+  static __device__ __forceinline__ void arrive_of_warp(uint32_t barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
   }
 
   /* Of the last stage, what is this group's; asked for once, so that it takes no register. */
@@ -319,7 +415,9 @@ template <class Config> struct tf32_kernel {
   /* From registers: sums that need not be added to others, all of them finite and without marks. */
   template <class Sums> __device__ __forceinline__ void finish_sums(const Sums &s) const {
     const scaling<Config> scale(args);
-    if (unit == 2 || scale.beta_zero)
+    if constexpr (Config::is_across)
+      put_across(s, scale);
+    else if (unit == 2 || scale.beta_zero)
       put_sums<false>(s, scale);
     else
       put_sums<true>(s, scale);
@@ -349,6 +447,74 @@ template <class Config> struct tf32_kernel {
         const number sum = s.at(i / 2, j + a, i % 2 * 2 + odd);
         const number y = READS_C ? scale.with_old(sum, old[a][odd][i]) : scale.alone(sum);
         if (8 * (j + a) + odd < n_j && 8 * i < n_i) c[(8 * a + odd) * ldc + 8 * i] = y;
+      }
+    }
+  }
+
+  /* ---- C transposed: the item's rows are columns of C, all of which is wanted ------------------- */
+
+  __device__ __forceinline__ float *across_at(int i, int j) const {
+    return static_cast<float *>(args.c) + at.batch * args.stride_c + int64_t(at.m + i) * args.ldc + at.n + j;
+  }
+  template <class Sums> __device__ __forceinline__ void put_across(const Sums &s, const scaling<Config> &scale) const {
+    const bool are_pairs = args.c_vectors && args.n % 2 == 0; /* neighbours are of one column */
+    if (scale.beta_zero)
+      are_pairs ? put_across_as<float2, false>(s, scale) : put_across_as<float, false>(s, scale);
+    else
+      are_pairs ? put_across_as<float2, true>(s, scale) : put_across_as<float, true>(s, scale);
+  }
+  /* Straight code, as put_sums. */
+  template <class Word, bool READS_C, class Sums>
+  __device__ __forceinline__ void put_across_as(const Sums &s, const scaling<Config> &scale) const {
+    constexpr int width = sizeof(Word) / sizeof(float), n_words = 4 / width; /* of this thread's four sums of eight columns */
+    const int i_first = Sums::m_first() + Sums::g(), j_first = 2 * Sums::t();
+    const int n_i = int(ws_min(Config::bm, args.m - at.m)) - i_first, n_j = int(ws_min(Config::bn, args.n - at.n)) - j_first;
+    const int64_t eight = 8 * args.ldc;
+    float *c = across_at(i_first, j_first);
+    union word {
+      Word whole;
+      float x[width];
+    };
+#pragma unroll
+    for (int j = 0; j < Sums::n_n; j++, c += 8) {
+      word old[n_words] = {};
+#pragma unroll
+      for (int w = 0; w < n_words; w++) {
+        const int half = w * width / 2, odd = w * width % 2;
+        if (READS_C && 8 * half < n_i && 8 * j + odd < n_j) old[w].whole = *reinterpret_cast<Word *>(c + half * eight + odd);
+      }
+#pragma unroll
+      for (int w = 0; w < n_words; w++) {
+        const int half = w * width / 2, odd = w * width % 2;
+        word y;
+#pragma unroll
+        for (int e = 0; e < width; e++) {
+          const float sum = s.at(0, j, 2 * half + odd + e);
+          y.x[e] = READS_C ? scale.with_old(sum, old[w].x[e]) : scale.alone(sum);
+        }
+        if (8 * half < n_i && 8 * j + odd < n_j) *reinterpret_cast<Word *>(c + half * eight + odd) = y.whole;
+      }
+    }
+  }
+  /* This block's columns of an item, from shared memory: four rows a thread, so that neighbours store what lies together. */
+  template <bool IS_ALONE> __device__ __forceinline__ void finish_across() const {
+    constexpr int n_e = 4;
+    const scaling<Config> scale(args);
+    const int n_i = int(ws_min(Config::bm, args.m - at.m)), first = at.sharers.first_column(),
+              n_j = min(int(ws_min(Config::bn, args.n - at.n)) - first, at.sharers.columns);
+#pragma unroll 1
+    for (int idx = int(threadIdx.x); idx < n_j * (Config::bm / n_e); idx += Config::n_consuming) {
+      const int j = first + idx % n_j, i = idx / n_j * n_e;
+      float x[1][n_e];
+      if (i >= n_i) break;
+      at.sharers.template add_columns<k_groups, IS_ALONE>(
+          x, [&](int, int) { return sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 4); }, [](int) { return true; });
+      float *const c = across_at(i, j);
+#pragma unroll
+      for (int e = 0; e < n_e; e++) {
+        if (i + e >= n_i) continue;
+        const float one[1] = {x[0][e]}, sum = are_finite(one) ? x[0][e] : by_multiply_adds(i + e, j);
+        c[e * args.ldc] = scale(sum, scale.beta_zero ? 0 : c[e * args.ldc]);
       }
     }
   }
@@ -393,6 +559,7 @@ template <class Config> struct tf32_kernel {
   }
 
   __device__ __forceinline__ void finish() const {
+    if constexpr (Config::is_across) return at.sharers.is_alone() ? finish_across<true>() : finish_across<false>();
     const bool any_marks = has_marks();
     int n_left = 0;
     if (is_plain() && !any_marks) {
@@ -403,7 +570,9 @@ template <class Config> struct tf32_kernel {
   }
 
   __device__ __forceinline__ bool multiply() const {
-    if constexpr (Config::n_places > 0)
+    if constexpr (Config::by_map)
+      return consume_maps();
+    else if constexpr (Config::n_places > 0)
       return consume_slices();
     else
       return consume();
@@ -416,16 +585,16 @@ template <class Config> struct tf32_kernel {
    * the smaller one. ARE_PARAMETERS: args are the kernel's; else they stand in shared memory. find: returns the place of the
    * block's item. */
   template <bool ARE_PARAMETERS, class Find> __device__ __forceinline__ void run_at(shared_place &at_shared, Find find) const {
-    constexpr bool copies_early = Config::n_places > 0; /* others have no registers for it */
+    constexpr bool copies_early = Config::n_places > 0 || Config::by_map; /* others have no registers for it */
     if (ARE_PARAMETERS) fetch_first_arguments(args, at_shared.fetched);
-    if (threadIdx.x == 0) make_barriers();
+    if (makes_barriers()) make_barriers();
     place here = find();
     const bool has_few_k = !ARE_PARAMETERS && here.k_end - here.k_begin < least_k;
     if (has_few_k) here.n_k = 0;
     if (threadIdx.x == 32) at = here;
     for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
     const auto copies = [] {
-      return threadIdx.x >= Config::n_consuming && threadIdx.x < Config::n_consuming + WS_TF32_PRODUCERS;
+      return threadIdx.x >= Config::n_consuming && threadIdx.x < Config::n_consuming + Config::n_producers;
     };
     if (!copies_early)
       __syncthreads();
@@ -450,9 +619,17 @@ template <class Config> struct tf32_kernel {
       if constexpr (Config::n_splitters > 0) {
         slices_place to;
         splits = !copies();
-        if (splits) split_all(stage, to);
+        if constexpr (Config::by_map) {
+          if (splits && !Config::b_k) turn_all(stage, to);
+        } else {
+          if (splits) split_all(stage, to);
+        }
       }
-      if (!splits) produce<copies_early>(here, stage);
+      if constexpr (Config::by_map) {
+        if (!splits) ask_for_all(here);
+      } else {
+        if (!splits) produce<copies_early>(here, stage);
+      }
       at.sharers.attend();
     }
   }

@@ -175,6 +175,11 @@ __device__ __forceinline__ void ld_shared_four(float (&x)[4], uint32_t from) {
                : "memory");
 }
 
+/* st.shared.v4.f32 */
+__device__ __forceinline__ void st_shared_four(uint32_t to, const float (&x)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
+}
+
 /* ld.shared.b32 */
 __device__ __forceinline__ uint32_t ld_shared_32(uint32_t from) {
   uint32_t x;

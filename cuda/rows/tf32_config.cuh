@@ -23,8 +23,10 @@ struct tf32_config {
   static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
   static constexpr int stage_bytes = group_bytes * K_GROUPS, body_bytes = WS_TF32_BODY_BYTES(unit, BM, BN, K_GROUPS, STAGES);
   static constexpr int shared_bytes = WS_TF32_SHARED_BYTES(unit, BM, BN, K_GROUPS, STAGES);
+  static constexpr bool by_map = false, is_across = false;
   /* none: by mma.sync */
-  static constexpr int n_splitters = 0, n_places = 0, slices_of_group = 0, place_bytes = 0, slices_bytes = 0;
+  static constexpr int n_producers = WS_TF32_PRODUCERS, n_splitters = 0, n_places = 0, slices_of_group = 0, place_bytes = 0,
+                       slices_bytes = 0;
   static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM), sum_pitch_bytes = sum_pitch * 4;
   /* Registers of a thread: all have the same at first, then those that multiply take what the
    * others leave. */
@@ -50,9 +52,10 @@ struct tf32w_config {
   static constexpr int unit = Type::unit;
   static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = 16, wn = BN,
                        n_stages = STAGES, k_groups = K_GROUPS, n_places = PLACES;
-  static constexpr bool a_k = A_K, b_k = B_K;
+  static constexpr bool a_k = A_K, b_k = B_K, by_map = false, is_across = false;
   static constexpr int warps_m = BM / wm, group_warps = warps_m, n_warps = group_warps * K_GROUPS, n_consuming = n_warps * 32,
-                       n_splitters = WS_TF32_SPLITTERS, n_threads = WS_TF32W_THREADS(BM, K_GROUPS);
+                       n_producers = WS_TF32_PRODUCERS, n_splitters = WS_TF32_SPLITTERS,
+                       n_threads = WS_TF32W_THREADS(BM, K_GROUPS);
   static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
   static constexpr int stage_bytes = group_bytes * K_GROUPS, slice_bytes = WS_TF32W_SLICE_BYTES(unit, BN),
                        slices_of_group = slice_bytes * SLICES, place_bytes = slices_of_group * K_GROUPS,
@@ -72,7 +75,37 @@ struct tf32w_config {
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 
-/* The same of a row whose blocks stay. */
+/* The same by tensor maps, of one slice: TMA rounds to TF32; B stands where wgmma can take it, or is turned into PLACES. IS_ACROSS: the
+ * product is C transposed. */
+template <int BM, int BN, int STAGES, int TURNED_STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K, bool IS_ACROSS>
+struct tf32m_config {
+  using type = type_s;
+  using real = float;
+  using element = float;
+  using sum = float;
+  static constexpr bool a_k = A_K, b_k = B_K, by_map = true, is_across = IS_ACROSS;
+  static constexpr int unit = 1, n_slices = 1, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(1), wm = 16, wn = BN, k_groups = 1,
+                       n_stages = B_K ? STAGES : TURNED_STAGES, n_places = B_K ? 0 : PLACES;
+  static constexpr int warps_m = BM / wm, group_warps = warps_m, n_warps = warps_m, n_consuming = n_warps * 32,
+                       n_producers = WS_TF32M_PRODUCERS, n_splitters = WS_TF32M_SPLITTERS, n_threads = WS_TF32M_THREADS(BM);
+  static constexpr int a_bytes = BM * WS_TF32M_LINE_BYTES, group_bytes = (BM + BN) * WS_TF32M_LINE_BYTES,
+                       stage_bytes = group_bytes, slice_bytes = BN * WS_TF32M_LINE_BYTES, slices_of_group = slice_bytes,
+                       place_bytes = slice_bytes, slices_bytes = place_bytes * n_places;
+  static constexpr int body_bytes = WS_TF32M_BODY_BYTES(BM, BN, n_stages, n_places),
+                       shared_bytes = WS_TF32M_SHARED_BYTES(BM, BN, STAGES, TURNED_STAGES, PLACES);
+  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(1, BM), sum_pitch_bytes = sum_pitch * 4;
+  static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 56;
+  static constexpr int left_registers =
+      (first_registers * n_threads - producer_registers * (n_producers + n_splitters)) / n_consuming / 8 * 8;
+  static constexpr int consumer_registers = left_registers < 240 ? left_registers : 240;
+
+  static_assert(BM % 64 == 0 && BM <= 256 && BN % 32 == 0 && BN <= 256, "whole warpgroups; a box of TMA");
+  static_assert(STAGES >= 2 && TURNED_STAGES >= 2 && PLACES >= 2 && (n_stages + n_places) * 16 + 8 <= WS_TF32_BARRIER_BYTES,
+                "one is filled while another is used");
+  static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
+};
+
+/* Of a row of tf32w.def whose blocks stay. */
 template <class Type, int SLICES, int BM, int BN, int STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K>
 struct tf32w_stays_config : tf32w_config<Type, SLICES, BM, BN, 1, STAGES, PLACES, BLOCKS, A_K, B_K> {
   static constexpr int n_items = WS_TF32_ITEMS, marks_bytes = WS_TF32_MARKS_BYTES(BM, BN);

@@ -45,6 +45,19 @@
 #define WS_TF32W_SHARED_BYTES(unit, slices, bm, bn, k_groups, stages, places) \
   (WS_TF32W_BODY_BYTES(unit, slices, bm, bn, k_groups, stages, places) + WS_TF32_CONTROL_BYTES(bm, bn))
 
+/* Rows by tensor maps: a line of 128 bytes of k for each row and column, swizzled, where TMA leaves it or (PLACES, of a B that is
+ * contiguous along n) where splitters turn it. */
+#define WS_TF32M_LINE_BYTES (WS_TF32_LINE * 4)
+#define WS_TF32M_PRODUCERS 32 /* one of which asks for copies: with the splitters a warpgroup */
+#define WS_TF32M_SPLITTERS 96
+#define WS_TF32M_THREADS(bm) ((bm)*2 + WS_TF32M_PRODUCERS + WS_TF32M_SPLITTERS)
+#define WS_TF32M_BODY_BYTES(bm, bn, stages, places) \
+  WS_TF32_LARGER(((stages) * ((bm) + (bn)) + (places) * (bn)) * WS_TF32M_LINE_BYTES, WS_TF32_SUM_BYTES(1, bm, bn, 1))
+/* Of either layout of B. */
+#define WS_TF32M_SHARED_BYTES(bm, bn, stages, turned_stages, places)                                            \
+  (WS_TF32_LARGER(WS_TF32M_BODY_BYTES(bm, bn, stages, 0), WS_TF32M_BODY_BYTES(bm, bn, turned_stages, places)) + \
+   WS_TF32_CONTROL_BYTES(bm, bn))
+
 /* Rows whose blocks stay: of so many items there are places, and marks. */
 #define WS_TF32_ITEMS 6
 #define WS_TF32W_STAYS_BYTES(unit, slices, bm, bn, k_groups, stages, places) \

@@ -650,6 +650,7 @@ static void copy_args(fake_launch *l, const void *parameter) {
     memcpy(&l->args, parameter, sizeof l->args);
     if (l->row_idx >= 0 && ws_cuda_rows[l->row_idx].kind == WS_ROW_DMMA) memcpy(&l->copied, parameter, sizeof l->copied);
     if (is_small(l)) memcpy(&l->small, parameter, sizeof l->small);
+    if (l->row_idx >= 0 && ws_cuda_rows[l->row_idx].takes_maps) memcpy(&l->maps, parameter, sizeof l->maps);
     return;
   }
   memcpy(&l->wgmma, parameter, sizeof l->wgmma);
@@ -725,20 +726,19 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   return leave(result);
 }
 
-/* ---- tensor maps: the driver's rules for 16-bit elements in three dimensions, swizzled --------- */
+/* ---- tensor maps: the driver's rules for three dimensions, swizzled ----------------------------- */
 
 static bool is_map_good(cuuint32_t rank, const void *address, const cuuint64_t *dims, const cuuint64_t *strides,
-                        const cuuint32_t *box) {
+                        const cuuint32_t *box, cuuint32_t element_bytes) {
   const uint64_t most_dim = UINT64_C(1) << 32, most_stride = UINT64_C(1) << 40;
-  if (rank != 3 || (uintptr_t)address % 16 != 0 || box[0] * 2 > 128 || box[0] * 2 % 16 != 0) return false;
+  if (rank != 3 || (uintptr_t)address % 16 != 0 || box[0] * element_bytes > 128 || box[0] * element_bytes % 16 != 0) return false;
   for (int i = 0; i < 3; i++)
     if (dims[i] < 1 || dims[i] > most_dim || box[i] < 1 || box[i] > 256) return false;
   return strides[0] % 16 == 0 && strides[0] < most_stride && strides[1] % 16 == 0 && strides[1] < most_stride;
 }
 
 /* The one whose span is a line of the box. */
-static bool is_swizzle_good(CUtensorMapSwizzle swizzle, const cuuint32_t *box) {
-  const cuuint32_t bytes = box[0] * 2;
+static bool is_swizzle_good(CUtensorMapSwizzle swizzle, cuuint32_t bytes) {
   return swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? bytes == 128
          : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? bytes == 64
                                                 : swizzle == CU_TENSOR_MAP_SWIZZLE_32B && bytes == 32;
@@ -750,8 +750,9 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
                                             CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   (void)steps;
   ENTER(cuTensorMapEncodeTiled);
-  if (!is_map_good(rank, address, dims, strides, box) || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
-      !is_swizzle_good(swizzle, box) || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+  const cuuint32_t element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ? 4 : 2;
+  if (!is_map_good(rank, address, dims, strides, box, element_bytes) || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+      !is_swizzle_good(swizzle, box[0] * element_bytes) || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return leave(CUDA_ERROR_INVALID_VALUE);
   const fake_map held = {(uintptr_t)address, {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, {box[0], box[1]}, type,
                          promotion};

@@ -18,6 +18,7 @@
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/kernel_args.h"
 #include "cuda/shared/launch_state.h"
+#include "cuda/shared/map_args.h"
 #include "cuda/shared/slice_args.h"
 #include "cuda/shared/small_args.h"
 #include "cuda/shared/wgmma_args.h"
@@ -72,6 +73,7 @@ typedef struct fake_launch {
   ws_gemm_args args;
   ws_copied_args copied;           /* of rows of dmma.def; args then has its product's, too */
   ws_small_args small;             /* of rows of small.def; likewise */
+  ws_map_args maps;                /* of rows of tf32m.def; likewise */
   ws_align_copy_args pitch;        /* of align_copy */
   ws_float_copy_args float_copy;   /* of that one */
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
