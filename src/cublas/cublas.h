@@ -137,6 +137,8 @@ typedef struct ws_cublas_place {
   int cc;         /* of the device: 10 * major + minor */
 } ws_cublas_place;
 ws_cublas_place ws_cublas_place_of(const void *pointer);
+/* Whether the stream is being captured; after ws_cublas_place_of has found a device. */
+bool ws_cublas_is_captured(cudaStream_t stream);
 
 /* ---- Settings and log (log.c) ---------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* device.c - where memory lies, asked of the CUDA driver that the process has: wsgemm.h has no such
+/* device.c - where memory lies, and what is captured, asked of the CUDA driver that the process has: wsgemm.h has no such
  * question, and its calls on host memory are the CPU's, which cuBLAS's must never be. */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -14,6 +14,7 @@ static struct {
   CUresult (*pointer_attributes)(unsigned int, CUpointer_attribute *, void **, CUdeviceptr);
   CUresult (*current_device)(CUdevice *);
   CUresult (*device_attribute)(int *, CUdevice_attribute, CUdevice);
+  CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
 } driver;
 static atomic_bool has_driver;
 
@@ -24,7 +25,8 @@ static void find_driver(void) {
   if (!get) return;
   const bool is_whole = get("cuPointerGetAttributes", (void **)&driver.pointer_attributes, 7000, 0, NULL) == CUDA_SUCCESS &&
                         get("cuCtxGetDevice", (void **)&driver.current_device, 2000, 0, NULL) == CUDA_SUCCESS &&
-                        get("cuDeviceGetAttribute", (void **)&driver.device_attribute, 2000, 0, NULL) == CUDA_SUCCESS;
+                        get("cuDeviceGetAttribute", (void **)&driver.device_attribute, 2000, 0, NULL) == CUDA_SUCCESS &&
+                        get("cuStreamIsCapturing", (void **)&driver.is_capturing, 10000, 0, NULL) == CUDA_SUCCESS;
   atomic_store(&has_driver, is_whole);
 }
 
@@ -59,4 +61,10 @@ ws_cublas_place ws_cublas_place_of(const void *pointer) {
   place.is_device = driver.current_device(&current) == CUDA_SUCCESS && current == device;
   place.cc = cc_of(device);
   return place;
+}
+
+/* One that cannot be asked counts as captured: then less is taken. */
+bool ws_cublas_is_captured(cudaStream_t stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return driver.is_capturing((CUstream)stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }

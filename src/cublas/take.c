@@ -155,18 +155,26 @@ static ws_cublas_reason set_scalars(ws_cublas_call *call) {
   return WS_CUBLAS_TAKEN;
 }
 
-/* The caller's workspace serves if it holds all that the call would use: with less memory a product is
- * computed in chunks, slower than with the library's own. Kernels of groups use none. */
-static wsgemm_status set_workspace(const ws_cublas_call *call, ws_cublas_state *state) {
-  const bool is_aligned = !call->has_arrays && state->workspace && (uintptr_t)state->workspace % 256 == 0;
-  size_t wanted = SIZE_MAX;
-  if (is_aligned && call->is_level3) {
-    if (wsgemm_level3_workspace_size(state->handle, &call->desc.level3, &wanted) != WSGEMM_SUCCESS) wanted = SIZE_MAX;
-  } else if (is_aligned && wsgemm_get_workspace_size(state->handle, &call->desc.gemm, &wanted) != WSGEMM_SUCCESS) {
-    wanted = SIZE_MAX;
-  }
-  const bool is_enough = wanted > 0 && wanted <= state->workspace_bytes;
-  return wsgemm_set_workspace(state->handle, is_enough ? state->workspace : NULL, is_enough ? state->workspace_bytes : 0);
+/* Memory that the call uses. Kernels of groups use none. */
+static size_t bytes_wanted(const ws_cublas_call *call, wsgemm_handle *handle) {
+  size_t bytes = SIZE_MAX;
+  if (call->has_arrays) return 0;
+  const wsgemm_status status = call->is_level3 ? wsgemm_level3_workspace_size(handle, &call->desc.level3, &bytes)
+                                               : wsgemm_get_workspace_size(handle, &call->desc.gemm, &bytes);
+  return status == WSGEMM_SUCCESS ? bytes : SIZE_MAX;
+}
+
+/* Which memory that is: the caller's workspace, if it is aligned and holds all of it, as with less a product is computed in chunks,
+ * slower than with the library's own; else that. But where the stream is captured the library's would be a node of the graph, and a
+ * graph with such a node cannot become part of another one, as those of XLA do. */
+typedef enum memory { MEMORY_WORKSPACE, MEMORY_OWN, MEMORY_NONE } memory;
+static memory memory_for(const ws_cublas_call *call, const ws_cublas_state *state) {
+  const bool is_given = state->workspace && (uintptr_t)state->workspace % 256 == 0,
+             is_captured = ws_cublas_is_captured(call->stream);
+  if (!is_given && !is_captured) return MEMORY_OWN;
+  const size_t wanted = bytes_wanted(call, state->handle);
+  if (is_given && wanted > 0 && wanted <= state->workspace_bytes) return MEMORY_WORKSPACE;
+  return is_captured && wanted > 0 ? MEMORY_NONE : MEMORY_OWN;
 }
 
 static wsgemm_status compute_batch(const ws_cublas_call *call, wsgemm_handle *handle) {
@@ -184,17 +192,27 @@ static wsgemm_status compute_batch(const ws_cublas_call *call, wsgemm_handle *ha
 }
 
 /* Settings of the handle and the call are one step, whoever else uses the same cuBLAS handle. */
-static wsgemm_status compute(ws_cublas_call *call, ws_cublas_state *state) {
+static ws_cublas_reason compute(ws_cublas_call *call, ws_cublas_state *state, wsgemm_status *wsgemm) {
+  ws_cublas_reason reason = WS_CUBLAS_TAKEN;
   pthread_mutex_lock(&state->lock);
   wsgemm_status status = state->handle ? WSGEMM_SUCCESS : wsgemm_create(&state->handle);
-  if (status == WSGEMM_SUCCESS) status = wsgemm_set_stream(state->handle, call->stream);
-  if (status == WSGEMM_SUCCESS) status = set_workspace(call, state); /* or ends the one of an earlier call */
-  if (status == WSGEMM_SUCCESS)
-    status = call->is_level3    ? wsgemm_level3(state->handle, &call->desc.level3)
-             : call->has_arrays ? compute_batch(call, state->handle)
-                                : wsgemm_gemm(state->handle, &call->desc.gemm);
+  const memory memory = status == WSGEMM_SUCCESS ? memory_for(call, state) : MEMORY_OWN;
+  const bool is_given = memory == MEMORY_WORKSPACE;
+  if (memory == MEMORY_NONE) {
+    reason = WS_CUBLAS_CAPTURE;
+  } else {
+    if (status == WSGEMM_SUCCESS) status = wsgemm_set_stream(state->handle, call->stream);
+    if (status == WSGEMM_SUCCESS) /* or ends the one of an earlier call */
+      status = wsgemm_set_workspace(state->handle, is_given ? state->workspace : NULL, is_given ? state->workspace_bytes : 0);
+    if (status == WSGEMM_SUCCESS)
+      status = call->is_level3    ? wsgemm_level3(state->handle, &call->desc.level3)
+               : call->has_arrays ? compute_batch(call, state->handle)
+                                  : wsgemm_gemm(state->handle, &call->desc.gemm);
+    if (status != WSGEMM_SUCCESS && status != WSGEMM_DEVICE_ERROR) reason = WS_CUBLAS_REFUSED;
+  }
   pthread_mutex_unlock(&state->lock);
-  return status;
+  *wsgemm = status;
+  return reason;
 }
 
 /* What is written; of a batch by pointers the array that says where, which the host does not read. */
@@ -226,10 +244,11 @@ static ws_cublas_reason decide(ws_cublas_call *call, wsgemm_status *wsgemm) {
   if ((reason = check_place(call)) != WS_CUBLAS_TAKEN) return reason;
   ws_cublas_state *const state = ws_cublas_state_of(call->handle, true);
   if (!state) return WS_CUBLAS_STATE;
-  *wsgemm = compute(call, state);
+  reason = compute(call, state, wsgemm);
   const double n_batch = call->is_level3 || call->has_arrays ? 1 : (double)call->desc.gemm.batch_count;
-  call->saved_us = *wsgemm == WSGEMM_SUCCESS && win ? n_batch * products_of(&p) * 1e-9 * win->saved : 0;
-  return *wsgemm == WSGEMM_SUCCESS || *wsgemm == WSGEMM_DEVICE_ERROR ? WS_CUBLAS_TAKEN : WS_CUBLAS_REFUSED;
+  const bool is_done = reason == WS_CUBLAS_TAKEN && *wsgemm == WSGEMM_SUCCESS;
+  call->saved_us = is_done && win ? n_batch * products_of(&p) * 1e-9 * win->saved : 0;
+  return reason;
 }
 
 /* After WSGEMM_DEVICE_ERROR C may be partly written, so cuBLAS cannot begin again. */

@@ -77,17 +77,31 @@ static void bad_ld_child(void *unused) {
         "%d calls", fake_cublas.n_calls);
 }
 
-/* A captured call stays in the capture. */
+/* A captured call stays in the capture, and adds no memory to the graph, which could then be no part of another one: it is cuBLAS's
+ * without a workspace that holds what it uses, or if it begins at no multiple of 256 bytes. */
 static void captured_child(void *unused) {
   (void)unused;
   begin_case();
-  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS, "before");
-  fake_begin_capture(5);
-  fake_forget();
-  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 0 && is_written(matrix[2]), "%d launches",
-        fake.n_launches);
-  CHECK(!fake.is_capture_broken && !fake.misuse, "the capture is broken");
-  fake_end_capture(5);
+  char *const workspace = fake_alloc(FAKE_DEVICE, 0, 128 << 20);
+  const struct {
+    char *memory;
+    size_t bytes;
+    bool is_taken;
+  } given[] = {{NULL, 0, false}, {workspace, 1 << 20, false}, {workspace, 128 << 20, true}, {workspace + 16, 127 << 20, false}};
+  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 0, "before");
+  for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+    REQUIRE(cublasSetWorkspace_v2(handle, given[i].memory, given[i].bytes) == CUBLAS_STATUS_SUCCESS, "workspace %zu", i);
+    fake_cublas.n_calls = 0;
+    fake_begin_capture(5);
+    fake_forget();
+    const int n_nodes = fake.n_nodes;
+    CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == !given[i].is_taken &&
+              is_written(matrix[2]) == given[i].is_taken && fake.n_nodes == n_nodes,
+          "workspace %zu: %d launches, %d calls, %d nodes of memory", i, fake.n_launches, fake_cublas.n_calls,
+          fake.n_nodes - n_nodes);
+    CHECK(!fake.is_capture_broken && !fake.misuse, "the capture is broken");
+    fake_end_capture(5);
+  }
 }
 
 static cublasStatus_t sgemm_batched(char *const *arrays, int n) {
