@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of bench/RESULTS.md and docs/offload.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
+"""Writes the tables of bench/RESULTS.md, docs/offload.md and docs/cublas.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
 Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
 GPUs measured last, and the CPU with the most cores, one row for each routine) or `overview` (all devices and thread counts). Nothing
@@ -183,7 +183,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a document is out of date, or a result lacks a member")
     parser.add_argument("--readme", type=pathlib.Path, default=ROOT / "README.md")
-    parser.add_argument("--tables", type=pathlib.Path, nargs="+", default=[ROOT / "bench" / "RESULTS.md", ROOT / "docs" / "offload.md"],
+    parser.add_argument("--tables", type=pathlib.Path, nargs="+", default=[ROOT / "bench" / "RESULTS.md", ROOT / "docs" / "offload.md", ROOT / "docs" / "cublas.md"],
                         help="the other documents with tables")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
     options = parser.parse_args()

@@ -630,6 +630,13 @@ def gpu_offload_numpy_table(records):
     return table(["NumPy's product", "wsgemm preloaded, TFLOP/s", "NumPy alone", "ratio"], rows)
 
 
+def gpu_programs_table(records):
+    """One row for each program: as it is, and preloaded (or patched), with the calls of a step."""
+    rows = [[f"{r['routine']}: {r['case']}", f"{r['theirs']:.4g}", f"{r['ours']:.4g}", f"{r['ratio']:.2f}",
+             f"{r['least']:.2f} to {r['most']:.2f}", f"{r['taken']} of {r['seen']}" if r.get("seen") is not None else "-"] for r in records]
+    return table(["program, ms", "as it is", "with wsgemm", "speedup", "in all pairs", "calls taken"], rows)
+
+
 def headline_table(rows):
     return table(["device", "routine", "squares, n", "speedup on squares", "on random shapes"], rows)
 
@@ -644,6 +651,8 @@ TABLES = {
     "gpu_random_uniform": uniform_table,
     "gpu_pedantic_random_uniform": uniform_table,
     "gpu_tf32_random_uniform": uniform_table,
+    "gpu_tf32_random_aligned": uniform_table,
+    "gpu_programs": gpu_programs_table,
     "gpu_grouped": by_class_table,
     "gpu_tf32_grouped": by_class_table,
     "gpu_batched": by_class_table,
