@@ -31,9 +31,10 @@ static ws_launch *add_row(const ws_gpu_plan *plan, const ws_device *device, ws_b
 
 /* Of rows by maps, which may compute C transposed (ws_maps_are_across): C is then the problem's, all else the other product's. */
 static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
-  const bool is_across = plan->is_across;
-  const ws_problem across = is_across ? ws_problem_across(plan->problem) : (ws_problem){0};
-  ws_gemm_args args = ws_gemm_args_of(is_across ? &across : plan->problem);
+  const ws_problem *p = plan->problem;
+  ws_problem across;
+  if (plan->is_across) across = ws_problem_across(p), p = &across;
+  ws_gemm_args args = ws_gemm_args_of(p);
   args.grid = plan->grid;
   args.sched.n_items = (uint32_t)plan->n_items;
   return args;

@@ -126,7 +126,9 @@ static CUresult make_map(const ws_strided *x, int item_x, ws_map_operand *op) {
 }
 
 CUresult ws_map_args_make(const ws_problem *given, bool is_across, const ws_cuda_row *row, ws_map_args *args) {
-  const ws_problem across = ws_problem_across(given), *p = is_across ? &across : given;
+  const ws_problem *p = given;
+  ws_problem across;
+  if (is_across) across = ws_problem_across(p), p = &across;
   const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
   const CUresult result = make_map(&a, row->bm, &args->a);
   return result ? result : make_map(&b, row->bn, &args->b);
