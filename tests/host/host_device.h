@@ -78,6 +78,11 @@ inline uint32_t __float_as_uint(float x) {
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }
+inline float __uint_as_float(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 inline uint32_t __byte_perm(uint32_t x, uint32_t y, uint32_t selector) {
   const uint64_t both = uint64_t(y) << 32 | x;
   uint32_t result = 0;

@@ -1,0 +1,178 @@
+// test_tf32_map.cpp - what rows of tf32m.def do with the boxes of a tensor map, on the host: the producer's copies, splitters that turn a
+// B along n, and the places of A's fragments. TMA is a model of it: boxes of 32 floats, rounded to TF32 (to nearest, ties to even),
+// swizzled by 128 bytes, with zeros beyond the tensor, as measured on an H200 (test_gpu_maps.c has the kernels themselves).
+#include "host_device.h"
+
+#define WS_CUDA_PTX_TMA_CUH
+#define WS_CUDA_PTX_MMA_TF32_CUH
+#define WS_CUDA_PTX_WGMMA_REGISTERS_CUH
+#include <cuda.h>
+
+namespace ws {
+void cp_async_bulk_tensor_load(uint32_t to, const void *map, int x, int y, int z, uint32_t barrier);
+inline float ld_shared(uint32_t from) {
+  float x;
+  memcpy(&x, host_shared + from, sizeof x);
+  return x;
+}
+inline uint32_t ld_shared_32(uint32_t from) {
+  uint32_t x;
+  memcpy(&x, host_shared + from, sizeof x);
+  return x;
+}
+inline void st_shared_four(uint32_t to, const float (&x)[4]) { memcpy(host_shared + to, x, sizeof x); }
+// Known by name alone.
+void mma_tf32(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]);
+void mma_tf32_first(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]);
+template <bool X> uint64_t wgmma_descriptor(uint32_t, uint32_t);
+void wgmma_fence();
+void wgmma_commit_group();
+template <int N> void wgmma_wait_group();
+template <int N> void hold_in_place(float (&)[N]);
+template <int N> void wgmma_tf32(float (&)[N], const uint32_t (&)[4], uint64_t, int);
+} // namespace ws
+
+#include "cuda/mainloop/tf32_map_load.cuh"
+#include "cuda/mainloop/tf32_map_sums.cuh"
+
+#include <vector>
+
+extern "C" {
+#include "support/check.h"
+}
+
+namespace {
+
+struct check_random rng;
+enum { LINE = 32, LINE_BYTES = 128, ATOM_BYTES = 1024 };
+
+float rounded(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
+  memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
+// What a map holds here: lines of floats, products of so many lines.
+struct tensor {
+  const float *data;
+  int64_t length, n_lines, n_products, ld, stride;
+  int box_lines;
+  float at(int64_t along, int64_t line, int64_t product) const {
+    const bool is_in = along >= 0 && along < length && line >= 0 && line < n_lines && product >= 0 && product < n_products;
+    return is_in ? rounded(data[product * stride + line * ld + along]) : 0;
+  }
+};
+static_assert(sizeof(tensor) <= sizeof(CUtensorMap), "a map holds it");
+
+} // namespace
+
+void ws::cp_async_bulk_tensor_load(uint32_t to, const void *map, int x, int y, int z, uint32_t) {
+  tensor t;
+  memcpy(&t, map, sizeof t);
+  REQUIRE(to % ATOM_BYTES == 0, "a box at %u", to);
+  for (int line = 0; line < t.box_lines; line++)
+    for (int i = 0; i < LINE; i++) {
+      const float value = t.at(x + i, y + line, z);
+      memcpy(host_shared + to + line * LINE_BYTES + ((i / 4 ^ line % 8) << 4) + i % 4 * 4, &value, sizeof value);
+    }
+}
+
+namespace {
+
+// Of a row: what these files ask.
+template <int BM, int BN, bool A_K, bool B_K> struct row_config {
+  using sum = float;
+  static constexpr int unit = 1, n_slices = 1, bm = BM, bn = BN, bk = LINE, wm = 16, wn = BN, k_groups = 1;
+  static constexpr bool a_k = A_K, b_k = B_K;
+  static constexpr int warps_m = BM / 16, group_warps = warps_m, n_warps = warps_m, n_consuming = n_warps * 32,
+                       n_splitters = WS_TF32M_SPLITTERS, n_threads = WS_TF32M_THREADS(BM);
+  static constexpr int a_bytes = BM * LINE_BYTES, group_bytes = (BM + BN) * LINE_BYTES;
+};
+
+// An operand of size x n_k in n_products, and its map for boxes of a tile of X.
+struct operand {
+  std::vector<float> data;
+  ws_map_operand op;
+  tensor t;
+  bool along_k;
+  operand(int64_t size, int64_t n_k, int n_products, bool k, int X) : op{}, along_k(k) {
+    const int64_t length = k ? n_k : size, n_lines = k ? size : n_k, ld = (length + 3) / 4 * 4 + 4 * check_random_in(&rng, 0, 2);
+    data.resize(size_t(n_products * n_lines * ld));
+    for (float &x : data) x = float(check_random_in(&rng, 1, 1 << 24)); // many are none of TF32
+    t = {data.data(), length, n_lines, n_products, ld, n_lines * ld, k ? X : LINE};
+    memcpy(&op.map, &t, sizeof t);
+    op.batch_step = n_products > 1;
+  }
+  float at(int64_t x, int64_t k, int batch) const {
+    return along_k ? t.at(k, x, batch * op.batch_step) : t.at(x, k, batch * op.batch_step);
+  }
+};
+
+template <int BM, int BN, bool A_K, bool B_K> void one(bool is_backwards) {
+  using config = row_config<BM, BN, A_K, B_K>;
+  const int64_t m = check_random_in(&rng, 1, 2 * BM + 3), n = check_random_in(&rng, 1, 2 * BN + 3),
+                n_k = check_random_in(&rng, 24, 120);
+  const int n_products = int(check_random_in(&rng, 1, 3)), batch = int(check_random_in(&rng, 0, n_products - 1));
+  const operand a(m, n_k, n_products, A_K, BM), b(n, n_k, check_random_in(&rng, 0, 1) ? n_products : 1, B_K, BN);
+  const int m_first = int(check_random_in(&rng, 0, (m - 1) / BM)) * BM,
+            n_first = int(check_random_in(&rng, 0, (n - 1) / BN)) * BN;
+  constexpr uint32_t slices = BN * LINE_BYTES, stage = slices; // turned lines stand before the stage
+  int64_t n_wrong = 0;
+  const bool have_met = host_run_block(config::n_threads, int(slices) + config::group_bytes, is_backwards, [&] {
+    const int thread = int(threadIdx.x);
+    ws::tf32_map_operand<BM, A_K> of_a(a.op, batch, m_first, 0);
+    ws::tf32_map_operand<BN, B_K> of_b(b.op, batch, n_first, 0);
+    ws::tf32_map_sums<config> sums;
+    sums.seat();
+    for (int64_t k = 0; k < n_k; k += LINE) {
+      if (thread == config::n_consuming) of_a.ask(stage, 0), of_b.ask(stage + config::a_bytes, 0);
+      __syncthreads();
+      if (thread < config::n_consuming) {
+        sums.read(stage);
+        for (int s = 0; s < 4; s++)
+          for (int e = 0; e < 4; e++) {
+            const int64_t i = m_first + thread / 32 * 16 + thread % 32 / 4 + e % 2 * 8, l = k + 8 * s + thread % 4 + e / 2 * 4;
+            const float wanted = a.at(i, l, batch);
+            n_wrong += memcmp(&sums.x[s][e], &wanted, sizeof wanted) != 0;
+          }
+      }
+      if (!B_K && thread >= config::n_threads - config::n_splitters)
+        ws::tf32_map_splitter<config>::turn(stage + config::a_bytes, 0);
+      __syncthreads();
+      for (int at = thread; at < BN * LINE; at += config::n_threads) { // as wgmma takes them: a line of k for each column
+        const int j = at / LINE, l = at % LINE;
+        const uint32_t lines = B_K ? stage + config::a_bytes : 0;
+        n_wrong += ws::ld_shared(lines + uint32_t(j * LINE_BYTES + ((l / 4 ^ j % 8) << 4) + l % 4 * 4)) !=
+                   b.at(n_first + j, k + l, batch);
+      }
+      __syncthreads();
+      of_a.advance(), of_b.advance();
+    }
+  });
+  CHECK(have_met && n_wrong == 0, "%d x %d, A along %s, B along %s: %lld x %lld x %lld: %lld are wrong", BM, BN, A_K ? "k" : "m",
+        B_K ? "k" : "n", (long long)m, (long long)n, (long long)n_k, (long long)n_wrong);
+}
+
+template <int BM, int BN> void all() {
+  for (int turn = 0; turn < 24 / check_scale() + 4; turn++)
+    one<BM, BN, true, true>(turn % 2), one<BM, BN, false, true>(turn % 2), one<BM, BN, false, false>(turn % 2);
+}
+
+// Tiles of tf32m.def.
+void large() {
+  rng = check_random_from(91);
+  all<128, 256>(), all<128, 192>(), all<128, 128>();
+}
+void small() {
+  rng = check_random_from(92);
+  all<128, 64>(), all<64, 128>(), all<64, 64>(), all<64, 32>();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  static const struct check_case cases[] = {{"large", large}, {"small", small}};
+  return check_main("tf32_map", cases, sizeof cases / sizeof cases[0], argc, argv);
+}
