@@ -73,11 +73,13 @@ template <class Config> struct tf32_sums {
     for (int e = 0; e < 2; e++) b[j][e] = ld_shared_32(of_b + offset<Config::b_k>(j * 8, 0, pitch_b) + e * second_b);
   }
 
-  /* The slices of an element. */
+  /* The slices of an element. A NaN stays one: the low slice is, or (one slice) it is left as it is, as a carry could make a zero of
+   * the one that the hardware generates, 0x7fffffff. */
   static __device__ __forceinline__ void cut(uint32_t bits, uint32_t &high, uint32_t &low) {
-    high = bits + 0x1000;
-    if constexpr (Config::n_slices > 1) {
-      high &= 0xffffe000;
+    if constexpr (Config::n_slices == 1) {
+      high = fabsf(__uint_as_float(bits)) < float(__builtin_huge_valf()) ? bits + 0x1000 : bits;
+    } else {
+      high = (bits + 0x1000) & 0xffffe000;
       low = __float_as_uint(__uint_as_float(bits) - __uint_as_float(high));
     }
   }

@@ -244,6 +244,45 @@ static void bound(void) {
   CHECK(worst > 1e-3, "rounding is not seen: %g", worst);
 }
 
+/* NaN of the bits that nearest and carries could make another number of; the first is the one that hardware generates. */
+static const uint32_t nan_bits[] = {0x7fffffff, 0xffffffff, 0x7ffff000, 0x7f800001, 0x7fc00000, 0xff801000};
+enum { N_NAN_BITS = sizeof nan_bits / sizeof nan_bits[0] };
+static float nan_of(int i) {
+  float x;
+  memcpy(&x, &nan_bits[i], sizeof x);
+  return x;
+}
+
+/* Every kernel row of one slice of TF32, those of other families, too: a NaN in A or B makes NaN of its row, or its column, of C alone. */
+static void not_a_number(void) {
+  enum { M = 70, N = 66, K = 50 };
+  rng = check_random_from(4416);
+  for (int i = 0; i < wsgemm_kernel_count(); i++) {
+    const wsgemm_kernel_info row = row_info_at(i);
+    if (row.type != WSGEMM_F32 || !is_of_family(&row, "tf32m1 tf32w1 tf32x1")) continue;
+    wsgemm_handle *h = handle_of(row.name);
+    for (int turn = 0; turn < 2 * N_NAN_BITS; turn++) {
+      product_case x = case_new(M, N, K, turn & 1, turn >> 1 & 1, 1, 4, small_integer);
+      const bool of_a = turn % 2;
+      const int64_t l = check_random_in(&rng, 0, K - 1), at = check_random_in(&rng, 0, (of_a ? M : N) - 1);
+      if (of_a)
+        x.a[x.d.transa == WSGEMM_NO_TRANS ? l * x.d.lda + at : at * x.d.lda + l] = nan_of(turn / 2);
+      else
+        x.b[x.d.transb == WSGEMM_NO_TRANS ? at * x.d.ldb + l : l * x.d.ldb + at] = nan_of(turn / 2);
+      x.d.alpha.s = 1, x.d.beta.s = 0;
+      expect(&x, as_it_is, 1, 0);
+      float *before = malloc(x.bytes[2]);
+      REQUIRE(before != NULL, "memory");
+      memcpy(before, x.c, x.bytes[2]);
+      run(&x, h, row.name);
+      compare(&x, before, row.name);
+      free(before);
+      case_free(&x);
+    }
+    wsgemm_destroy(h);
+  }
+}
+
 /* A few elements that are subnormal, beside large ones of the other operand; that round to infinity; NaN and infinity. */
 static void special(void) {
   static const float odd[] = {0x1.2345p-127f, 0x1.8p-140f, 0x1p-149f, -0x1.fffp-127f, FLT_MAX, -FLT_MAX, NAN, INFINITY};
@@ -304,8 +343,8 @@ static void unaligned(void) {
 }
 
 int main(int argc, char **argv) {
-  static const struct check_case cases[] = {
-      {"exact", exact}, {"ties", ties}, {"bound", bound}, {"special", special}, {"unaligned", unaligned}};
+  static const struct check_case cases[] = {{"exact", exact}, {"ties", ties},       {"bound", bound},
+                                            {"not_a_number", not_a_number},     {"special", special}, {"unaligned", unaligned}};
   gpu_open();
   return check_main("gpu_maps", cases, sizeof cases / sizeof cases[0], argc, argv);
 }
