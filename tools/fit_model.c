@@ -65,7 +65,7 @@ static ws_wgmma_product look_at(const double *terms, const ws_problem *p) {
   return look;
 }
 
-/* Which rows computed C transposed when they were measured: as these terms had it then. Those that copy for others never do. */
+/* Which rows computed C transposed when they were measured: as these terms had it then. Those that copy for others are asked anew each time. */
 void fit_ways(const double *terms, int64_t n, const fit_product *products, fit_entry *entries) {
   for (int64_t i = 0; i < n; entries += products[i].n_entries, i++) {
     if (!is_half(products[i].type)) continue;

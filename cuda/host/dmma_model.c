@@ -239,8 +239,9 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
   const bool is_complex = ws_types[p->a.type].n_real == 2, is_double = p->a.type == WSGEMM_F64;
   const double stage_k = (double)row->bk * row->k_groups, area = (double)row->bm * row->bn;
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
-  const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans),
-             b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k) && (!row->takes_maps || !p->b.trans); /* else B is turned */
+  /* by maps as many bytes whatever the sizes; a B along n is turned */
+  const bool a_pairs = row->takes_maps || (is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans)),
+             b_pairs = row->takes_maps ? !p->b.trans : is_by_pairs(p, !p->b.trans, p->n, p->k);
   const double sides = 16.0 / row->bm + 16.0 / row->bn, warps = (row->n_threads - WS_DMMA_PRODUCERS) / 32;
   const double reading = 1 + t->edge * sides + t->warp_edge * 32 / sqrt(area * row->k_groups / warps);
   const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;

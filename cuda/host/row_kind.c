@@ -1,5 +1,6 @@
 /* row_kind.c - which kind of rows a product gets (ws_gpu_kind_for in plan.h): by its type, its numerics class and sizes, and by the
- * models' times, so that what is asked is the same for every pointer, ld and policy. */
+ * models' times, so that what is asked is the same for every pointer, ld and policy; but FP32 under TF32 also by whether all lines begin at multiples of
+ * 16 bytes, as the fastest rows want that (ws_maps_take). */
 #include <math.h>
 
 #include "cuda/host/direct_model.h"
@@ -33,7 +34,7 @@ static double tiled_adds_us(const ws_call *call, const ws_problem *p, const ws_d
   const double launch_us = is_float ? 2.5 : 1.6, of_model = is_float ? 1 : 0.87, sum_bytes_per_us = 3e6;
   const double cooperative_us = is_float ? 1.3 : 0;
   ws_gpu_plan plan = ws_gpu_plan_without_row(call, p, device, WS_ROW_TILED, 0);
-  /* What arithmetic a product gets may not depend on where its operands begin. */
+  /* What multiply-adds a product gets may not depend on where its operands begin. */
   plan.mode_a = p->a.trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
   plan.mode_b = p->b.trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
   const double best = ws_float_copies_for(call, &plan, device).us;
@@ -81,8 +82,8 @@ static ws_row_kind kind_of_floats(const ws_call *call, const ws_problem *p, cons
   const double tf32_us = may_be_tf32(call, p, n_slices) ? copied_best_us(call, p, device, WS_ROW_TF32) : HUGE_VAL;
   const double slices_us =
       may_be_sliced(call, p, n_slices) ? best_us(call, p, device, WS_ROW_SLICED, n_slices) - EVENTS_US : HUGE_VAL;
-  /* so the kinds come nearest to the best rows of 126 random products, most of odd lds, and of 195 with a short k; no choice may
-   * go by lds */
+  /* so the kinds come nearest to the best rows of 126 random products, most of odd lds, and of 195 with a short k; no choice
+   * goes by lds, but that of rows by maps */
   const double adds_us = fmin(ffma_us, 1.25 * tiled_us);
   const double elements = (double)p->m * ws_types[p->a.type].n_real * (double)p->n * (double)p->batch_count;
   const double least_elements = 8 * 64 * 128; /* with fewer items the model of slices is not good enough */

@@ -117,6 +117,8 @@ typedef struct ws_cublas_call {
   wsgemm_type type_alpha, type_beta;
   cudaStream_t stream;
   cublasPointerMode_t scalars;
+  void *workspace; /* is_lt: the call's own; else the handle's */
+  size_t workspace_bytes;
   double saved_us; /* of a call that was taken, by wins.def */
   union {
     wsgemm_gemm_desc gemm;

@@ -1,6 +1,6 @@
 /* lt.c - cublasLtMatmul: D = act(alpha op(A) op(B) + beta C + bias), where its descriptors ask for no
  * more than wsgemm's: column-major, one type or half precision in FP32, C that is D or not read, bias of
- * D's rows, ReLU, GELU by tanh. The algorithm and the workspace are cuBLASLt's own and left alone.
+ * D's rows, ReLU, GELU by tanh. The algorithm is cuBLASLt's own and left alone.
  *
  * Descriptors are read through the real library's getters, sizes and types first: most calls end there. */
 #include <string.h>
@@ -163,6 +163,7 @@ WS_CUBLAS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLt
     memset(&call, 0, sizeof call);
     call.function = WS_cublasLtMatmul, call.handle = handle, call.is_lt = true;
     call.alpha = alpha, call.beta = beta, call.stream = stream;
+    call.workspace = workspace, call.workspace_bytes = workspace_bytes;
     call.desc.gemm = (wsgemm_gemm_desc)WSGEMM_GEMM_DESC_INIT;
     call.desc.gemm.a = A, call.desc.gemm.b = B, call.desc.gemm.c = D;
     call.desc.gemm.m = of_layout(&r, layout_d, CUBLASLT_MATRIX_LAYOUT_ROWS, 8);

@@ -3,7 +3,7 @@
  *
  * The cheapest checks come first, so that a small product costs cuBLAS's caller some comparisons. The
  * stream, the math mode, where scalars are and how many SMs may be used come from the handle in the
- * real library; the workspace is the one that was given to it, if it is large enough. */
+ * real library; the workspace is the one that was given to it, or to the call, if it is large enough. */
 #include <string.h>
 
 #include "cublas/cublas.h"
@@ -168,12 +168,12 @@ static size_t bytes_wanted(const ws_cublas_call *call, wsgemm_handle *handle) {
  * slower than with the library's own; else that. But where the stream is captured the library's would be a node of the graph, and a
  * graph with such a node cannot become part of another one, as those of XLA do. */
 typedef enum memory { MEMORY_WORKSPACE, MEMORY_OWN, MEMORY_NONE } memory;
-static memory memory_for(const ws_cublas_call *call, const ws_cublas_state *state) {
-  const bool is_given = state->workspace && (uintptr_t)state->workspace % 256 == 0,
+static memory memory_for(const ws_cublas_call *call, wsgemm_handle *handle) {
+  const bool is_given = call->workspace && (uintptr_t)call->workspace % 256 == 0,
              is_captured = ws_cublas_is_captured(call->stream);
   if (!is_given && !is_captured) return MEMORY_OWN;
-  const size_t wanted = bytes_wanted(call, state->handle);
-  if (is_given && wanted > 0 && wanted <= state->workspace_bytes) return MEMORY_WORKSPACE;
+  const size_t wanted = bytes_wanted(call, handle);
+  if (is_given && wanted > 0 && wanted <= call->workspace_bytes) return MEMORY_WORKSPACE;
   return is_captured && wanted > 0 ? MEMORY_NONE : MEMORY_OWN;
 }
 
@@ -196,14 +196,15 @@ static ws_cublas_reason compute(ws_cublas_call *call, ws_cublas_state *state, ws
   ws_cublas_reason reason = WS_CUBLAS_TAKEN;
   pthread_mutex_lock(&state->lock);
   wsgemm_status status = state->handle ? WSGEMM_SUCCESS : wsgemm_create(&state->handle);
-  const memory memory = status == WSGEMM_SUCCESS ? memory_for(call, state) : MEMORY_OWN;
+  if (!call->is_lt) call->workspace = state->workspace, call->workspace_bytes = state->workspace_bytes;
+  const memory memory = status == WSGEMM_SUCCESS ? memory_for(call, state->handle) : MEMORY_OWN;
   const bool is_given = memory == MEMORY_WORKSPACE;
   if (memory == MEMORY_NONE) {
     reason = WS_CUBLAS_CAPTURE;
   } else {
     if (status == WSGEMM_SUCCESS) status = wsgemm_set_stream(state->handle, call->stream);
     if (status == WSGEMM_SUCCESS) /* or ends the one of an earlier call */
-      status = wsgemm_set_workspace(state->handle, is_given ? state->workspace : NULL, is_given ? state->workspace_bytes : 0);
+      status = wsgemm_set_workspace(state->handle, is_given ? call->workspace : NULL, is_given ? call->workspace_bytes : 0);
     if (status == WSGEMM_SUCCESS)
       status = call->is_level3    ? wsgemm_level3(state->handle, &call->desc.level3)
                : call->has_arrays ? compute_batch(call, state->handle)

@@ -255,8 +255,21 @@ static void types(void) {
   CHECK(wsgemm.gemm.math == WSGEMM_MATH_PEDANTIC, "math %d", (int)wsgemm.gemm.math);
 }
 
+/* The call's own, of 4096 bytes, if it holds what wsgemm wants; never the handle's, which is for that one's stream. */
+static void workspaces(void) {
+  begin_case();
+  lt_product p = plain_product();
+  REQUIRE(cublasSetWorkspace_v2(handle, matrix[1], 1 << 20) == CUBLAS_STATUS_SUCCESS, "the handle's");
+  wsgemm.workspace_wanted = 4096;
+  CHECK(is_taken(&p) && wsgemm.workspace == matrix[0] && wsgemm.workspace_bytes == 4096, "the call's workspace");
+  wsgemm.workspace_wanted = 4097;
+  CHECK(is_taken(&p) && !wsgemm.workspace, "too small a workspace");
+  wsgemm.workspace_wanted = 0;
+  CHECK(is_taken(&p) && !wsgemm.workspace, "a workspace that is not wanted");
+}
+
 static const struct check_case cases[] = {
-    {"plain", plain},     {"batches", batches}, {"epilogues", epilogues}, {"other_c", other_c},
-    {"foreign", foreign}, {"handles", handles}, {"types", types},
+    {"plain", plain},     {"workspaces", workspaces}, {"batches", batches}, {"epilogues", epilogues},
+    {"other_c", other_c}, {"foreign", foreign},       {"handles", handles}, {"types", types},
 };
 CHECK_MAIN("cublas_lt", cases)

@@ -76,7 +76,7 @@ CHILD_CASE(no_maps) {
   wsgemm_gemm_desc d = ops_desc(WSGEMM_F32, 0, 320, 240, 80);
   d.batch_count = 2, d.stride_a = 320 * 80, d.stride_b = 80 * 240, d.stride_c = 320 * 240;
   CHECK(row_of(launch_of(h, &d)) == row, "%s", fake.launch[0].kernel);
-  for (int turn = 0; turn < 7; turn++) {
+  for (int turn = 0; turn < 8; turn++) {
     wsgemm_gemm_desc x = d;
     if (turn == 0) x.a = (const char *)d.a + 4;
     if (turn == 1) x.b = (const char *)d.b + 8;
@@ -85,6 +85,7 @@ CHILD_CASE(no_maps) {
     if (turn == 4) x.stride_a += 2;
     if (turn == 5) x.math = WSGEMM_MATH_DEFAULT;
     if (turn == 6) x.k = 23;
+    if (turn == 7) x.a = (const char *)d.a + 4 * d.stride_a, x.stride_a = -d.stride_a;
     CHECK(!strstr(launch_of(h, &x)->kernel, "tf32m"), "turn %d: %s", turn, fake.launch[0].kernel);
   }
   fake_fail(FAKE_cuTensorMapEncodeTiled, 2, 2, CUDA_ERROR_INVALID_VALUE);

@@ -26,10 +26,11 @@ LEAST_FUNCTIONS = 100  # with A in registers: rows of tf32m.def and tf32w.def, o
 
 def written_by(operation, operands):
     """Registers that it writes, as far as an overlap with A's can be told: those of its first operand."""
-    found = re.match(r"R(\d+)", operands)
-    if not found or operation.split(".")[0] in WITHOUT_RESULT:
+    found = re.match(r"(?:U?P\w+, )?R(\d+)", operands)
+    name = operation.split(".")[0]
+    if not found or name in WITHOUT_RESULT:
         return set()
-    width = 4 if ".128" in operation else 2 if ".64" in operation or ".WIDE" in operation else 1
+    width = 4 if ".128" in operation or name == "LDSM" else 2 if ".64" in operation or ".WIDE" in operation or name == "CS2R" else 1
     return set(range(int(found[1]), int(found[1]) + width))
 
 
@@ -56,7 +57,7 @@ def faults_of(code):
         elif "DEPBAR" in operation and "gsb0" in operands:
             n_left = int(operands.split(",")[-1].strip(), 16)
             in_flight = in_flight[len(in_flight) - n_left:] if n_left else []
-        elif in_flight:
+        elif in_flight and any(group for group, _ in in_flight):
             written = written_by(operation, operands)
             faults += [(function, at, address, f"{operation} {operands}") for group, _ in in_flight for at, registers in group if registers & written]
     return functions, faults
