@@ -343,8 +343,9 @@ static void unaligned(void) {
 }
 
 int main(int argc, char **argv) {
-  static const struct check_case cases[] = {{"exact", exact}, {"ties", ties},       {"bound", bound},
-                                            {"not_a_number", not_a_number},     {"special", special}, {"unaligned", unaligned}};
+  static const struct check_case cases[] = {{"exact", exact},     {"ties", ties},
+                                            {"bound", bound},     {"not_a_number", not_a_number},
+                                            {"special", special}, {"unaligned", unaligned}};
   gpu_open();
   return check_main("gpu_maps", cases, sizeof cases / sizeof cases[0], argc, argv);
 }
