@@ -238,8 +238,8 @@ static bool is_by_pairs(const ws_problem *p, bool trans, int64_t along, int64_t 
 static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws_cuda_row *row) {
   const bool is_complex = ws_types[p->a.type].n_real == 2, is_double = p->a.type == WSGEMM_F64;
   const double stage_k = (double)row->bk * row->k_groups, area = (double)row->bm * row->bn;
-  /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
-  /* by maps as many bytes whatever the sizes; a B along n is turned */
+  /* With A alone k-contiguous its doubles are copied one by one (dmma_config.cuh). By maps it is as many bytes whatever the sizes, and a
+   * B along n is transposed. */
   const bool a_pairs = row->takes_maps || (is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans)),
              b_pairs = row->takes_maps ? !p->b.trans : is_by_pairs(p, !p->b.trans, p->n, p->k);
   const double sides = 16.0 / row->bm + 16.0 / row->bn, warps = (row->n_threads - WS_DMMA_PRODUCERS) / 32;

@@ -29,12 +29,14 @@ static ws_launch *add_row(const ws_gpu_plan *plan, const ws_device *device, ws_b
   return l;
 }
 
-/* Of rows by maps, which may compute C transposed (ws_maps_are_across): C is then the problem's, all else the other product's. */
+/* The product that is launched: rows by maps may compute C transposed (ws_maps_are_across). */
+static ws_problem launched_problem(const ws_gpu_plan *plan) {
+  return plan->is_across ? ws_problem_across(plan->problem) : *plan->problem;
+}
+
 static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
-  const ws_problem *p = plan->problem;
-  ws_problem across;
-  if (plan->is_across) across = ws_problem_across(p), p = &across;
-  ws_gemm_args args = ws_gemm_args_of(p);
+  const ws_problem p = launched_problem(plan);
+  ws_gemm_args args = ws_gemm_args_of(&p);
   args.grid = plan->grid;
   args.sched.n_items = (uint32_t)plan->n_items;
   return args;
@@ -110,18 +112,21 @@ static void add_small(const ws_gpu_plan *plan, const ws_device *device, ws_launc
 
 wsgemm_status ws_lower_product(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list) {
   CUresult result = CUDA_SUCCESS;
-  const ws_cuda_row *row = ws_cuda_row_at(plan->row.row_idx);
   list->n = 0;
   if (plan->row.kind == WS_ROW_SMALL) {
     add_small(&plan->row, device, list);
   } else if (plan->row.split.n_splits > 1) {
     add_split(&plan->row, device, list);
   } else {
+    const ws_cuda_row *row = ws_cuda_row_at(plan->row.row_idx);
     ws_launch *l = add_row(&plan->row, device, WS_BEGIN_STREAM_ORDERED, list);
     l->args.gemm = args_of_plan(&plan->row);
     if (ws_is_by_copies(plan->row.kind)) set_divisors(&plan->row, &l->args.gemm);
     if (plan->row.kind == WS_ROW_DMMA) set_copied(plan->row.problem, &l->args.copied);
-    if (row->takes_maps) result = ws_map_args_make(plan->row.problem, plan->row.is_across, row, &l->args.maps);
+    if (row->takes_maps) {
+      const ws_problem p = launched_problem(&plan->row);
+      result = ws_map_args_make(&p, row, &l->args.maps);
+    }
   }
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "tensor map", result);
 }

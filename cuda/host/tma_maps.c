@@ -110,8 +110,7 @@ static bool is_whole_matrix(const ws_problem *p, const ws_strided *x) {
 
 bool ws_maps_take(const ws_problem *p) {
   if (p->a.type != WSGEMM_F32 || !ws_tma_takes(p) || ws_is_structured(p)) return false;
-  if (p->a.trans && p->b.trans && (p->c.region != WS_ALL || p->c.real_diagonal))
-    return false; /* C transposed has another region */
+  if (ws_maps_are_across(p) && (p->c.region != WS_ALL || p->c.real_diagonal)) return false; /* C transposed has another region */
   const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
   return a.along_k == p->a.trans && b.along_k != p->b.trans && is_whole_matrix(p, &a) && is_whole_matrix(p, &b);
 }
@@ -125,10 +124,7 @@ static CUresult make_map(const ws_strided *x, int item_x, ws_map_operand *op) {
   return ws_tma_encode(&op->map, WSGEMM_F32, x->data, dims, strides, box, x->along_k ? item_x : box);
 }
 
-CUresult ws_map_args_make(const ws_problem *given, bool is_across, const ws_cuda_row *row, ws_map_args *args) {
-  const ws_problem *p = given;
-  ws_problem across;
-  if (is_across) across = ws_problem_across(p), p = &across;
+CUresult ws_map_args_make(const ws_problem *p, const ws_cuda_row *row, ws_map_args *args) {
   const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
   const CUresult result = make_map(&a, row->bm, &args->a);
   return result ? result : make_map(&b, row->bn, &args->b);

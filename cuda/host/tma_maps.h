@@ -25,8 +25,8 @@ CUresult ws_tma_encode(CUtensorMap *map, wsgemm_type type, const void *data, con
 
 /* Whether rows by tensor maps can have floats as they are: all lines begin at whole 16 bytes. */
 bool ws_maps_take(const ws_problem *p);
-/* The maps of such a product, or of that whose result is C transposed. */
-CUresult ws_map_args_make(const ws_problem *p, bool is_across, const ws_cuda_row *row, ws_map_args *args);
+/* The maps of such a product; of one that is computed transposed, of ws_problem_across. */
+CUresult ws_map_args_make(const ws_problem *p, const ws_cuda_row *row, ws_map_args *args);
 
 /* Whether TMA takes them as they are: all begin at whole 16 bytes. */
 bool ws_tma_takes_as_is(const ws_strided *x);

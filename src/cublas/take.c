@@ -169,12 +169,12 @@ static size_t bytes_wanted(const ws_cublas_call *call, wsgemm_handle *handle) {
  * graph with such a node cannot become part of another one, as those of XLA do. */
 typedef enum memory { MEMORY_WORKSPACE, MEMORY_OWN, MEMORY_NONE } memory;
 static memory memory_for(const ws_cublas_call *call, wsgemm_handle *handle) {
-  const bool is_given = call->workspace && (uintptr_t)call->workspace % 256 == 0,
-             is_captured = ws_cublas_is_captured(call->stream);
-  if (!is_given && !is_captured) return MEMORY_OWN;
-  const size_t wanted = bytes_wanted(call, handle);
-  if (is_given && wanted > 0 && wanted <= call->workspace_bytes) return MEMORY_WORKSPACE;
-  return is_captured && wanted > 0 ? MEMORY_NONE : MEMORY_OWN;
+  const bool is_given = call->workspace && (uintptr_t)call->workspace % 256 == 0;
+  size_t wanted = is_given ? bytes_wanted(call, handle) : 0;
+  if (wanted > 0 && wanted <= call->workspace_bytes) return MEMORY_WORKSPACE;
+  if (!ws_cublas_is_captured(call->stream)) return MEMORY_OWN;
+  if (!is_given) wanted = bytes_wanted(call, handle);
+  return wanted > 0 ? MEMORY_NONE : MEMORY_OWN;
 }
 
 static wsgemm_status compute_batch(const ws_cublas_call *call, wsgemm_handle *handle) {
