@@ -70,13 +70,13 @@ static void case_free(product_case *x) {
   for (int i = 0; i < 3; i++) gpu_free(x->device[i]);
 }
 
-static float a_at(const product_case *x, int p, int64_t i, int64_t l) {
+static float *a_at(const product_case *x, int p, int64_t i, int64_t l) {
   const wsgemm_gemm_desc *d = &x->d;
-  return x->a[p * d->stride_a + (d->transa == WSGEMM_NO_TRANS ? l * d->lda + i : i * d->lda + l)];
+  return &x->a[p * d->stride_a + (d->transa == WSGEMM_NO_TRANS ? l * d->lda + i : i * d->lda + l)];
 }
-static float b_at(const product_case *x, int p, int64_t l, int64_t j) {
+static float *b_at(const product_case *x, int p, int64_t l, int64_t j) {
   const wsgemm_gemm_desc *d = &x->d;
-  return x->b[p * d->stride_b + (d->transb == WSGEMM_NO_TRANS ? j * d->ldb + l : l * d->ldb + j)];
+  return &x->b[p * d->stride_b + (d->transb == WSGEMM_NO_TRANS ? j * d->ldb + l : l * d->ldb + j)];
 }
 
 /* The nearest of TF32, ties to even. */
@@ -117,6 +117,16 @@ static void compare(const product_case *x, const float *before, const char *row)
   CHECK(true, "%s", row);
 }
 
+/* Runs it by a row (NULL: whichever is chosen), and compares all of C's memory. */
+static void run_exact(product_case *x, wsgemm_handle *h, const char *row) {
+  float *before = malloc(x->bytes[2]);
+  REQUIRE(before != NULL, "memory");
+  memcpy(before, x->c, x->bytes[2]);
+  run(x, h, row);
+  compare(x, before, row ? row : "auto");
+  free(before);
+}
+
 /* round: what becomes of an element. */
 static void expect(product_case *x, float round(float), double alpha, double beta) {
   const wsgemm_gemm_desc *d = &x->d;
@@ -124,7 +134,7 @@ static void expect(product_case *x, float round(float), double alpha, double bet
     for (int64_t j = 0; j < d->n; j++)
       for (int64_t i = 0; i < d->m; i++) {
         double sum = 0;
-        for (int64_t l = 0; l < d->k; l++) sum += (double)round(a_at(x, p, i, l)) * (double)round(b_at(x, p, l, j));
+        for (int64_t l = 0; l < d->k; l++) sum += (double)round(*a_at(x, p, i, l)) * (double)round(*b_at(x, p, l, j));
         const int64_t at = p * d->stride_c + j * d->ldc + i;
         x->expected[at] = (float)(alpha * sum + (beta == 0 ? 0 : beta * (double)x->c[at]));
       }
@@ -136,12 +146,7 @@ static void exact_case(wsgemm_handle *h, const char *row, int64_t m, int64_t n, 
   const bool reads_c = check_random_in(&rng, 0, 1);
   x.d.alpha.s = reads_c ? 0.5f : 1, x.d.beta.s = reads_c ? -2 : 0;
   expect(&x, as_it_is, (double)x.d.alpha.s, (double)x.d.beta.s);
-  float *before = malloc(x.bytes[2]);
-  REQUIRE(before != NULL, "memory");
-  memcpy(before, x.c, x.bytes[2]);
-  run(&x, h, row);
-  compare(&x, before, row);
-  free(before);
+  run_exact(&x, h, row);
   case_free(&x);
 }
 
@@ -185,16 +190,10 @@ static void ties(void) {
       /* a is rounded, b is a one in each column */
       product_case x = case_new(70, 50, 40, o & 1, o >> 1, 1, 4, between_neighbours);
       for (int64_t l = 0; l < 40; l++)
-        for (int64_t j = 0; j < 50; j++)
-          x.b[x.d.transb == WSGEMM_NO_TRANS ? j * x.d.ldb + l : l * x.d.ldb + j] = l == j % 40 ? 1 : 0;
+        for (int64_t j = 0; j < 50; j++) *b_at(&x, 0, l, j) = l == j % 40 ? 1 : 0;
       x.d.alpha.s = 1, x.d.beta.s = 0;
       expect(&x, tf32, 1, 0);
-      float *before = malloc(x.bytes[2]);
-      REQUIRE(before != NULL, "memory");
-      memcpy(before, x.c, x.bytes[2]);
-      run(&x, h, row.name);
-      compare(&x, before, row.name);
-      free(before);
+      run_exact(&x, h, row.name);
       case_free(&x);
     }
     wsgemm_destroy(h);
@@ -211,7 +210,7 @@ static double worst_of(product_case *x, const char *row) {
       for (int64_t i = 0; i < d->m; i++) {
         double sum = 0, magnitude = 0, lost = (2.0 * (double)d->k + 4) * 0x1p-149;
         for (int64_t l = 0; l < d->k; l++) {
-          const double a = (double)a_at(x, p, i, l), b = (double)b_at(x, p, l, j);
+          const double a = (double)*a_at(x, p, i, l), b = (double)*b_at(x, p, l, j);
           sum += a * b, magnitude += fabs(a * b);
           lost += (fabs(a) < FLT_MIN && a != 0 ? 0x1p-137 * fabs(b) : 0) + (fabs(b) < FLT_MIN && b != 0 ? 0x1p-137 * fabs(a) : 0);
         }
@@ -261,22 +260,14 @@ static void not_a_number(void) {
     const wsgemm_kernel_info row = row_info_at(i);
     if (row.type != WSGEMM_F32 || !is_of_family(&row, "tf32m1 tf32w1 tf32x1")) continue;
     wsgemm_handle *h = handle_of(row.name);
-    for (int turn = 0; turn < 2 * N_NAN_BITS; turn++) {
+    for (int turn = 0; turn < 8 * N_NAN_BITS; turn++) { /* each pattern, in A and in B, by all ops */
       product_case x = case_new(M, N, K, turn & 1, turn >> 1 & 1, 1, 4, small_integer);
-      const bool of_a = turn % 2;
+      const bool of_a = turn & 4;
       const int64_t l = check_random_in(&rng, 0, K - 1), at = check_random_in(&rng, 0, (of_a ? M : N) - 1);
-      if (of_a)
-        x.a[x.d.transa == WSGEMM_NO_TRANS ? l * x.d.lda + at : at * x.d.lda + l] = nan_of(turn / 2);
-      else
-        x.b[x.d.transb == WSGEMM_NO_TRANS ? at * x.d.ldb + l : l * x.d.ldb + at] = nan_of(turn / 2);
+      *(of_a ? a_at(&x, 0, at, l) : b_at(&x, 0, l, at)) = nan_of(turn / 8);
       x.d.alpha.s = 1, x.d.beta.s = 0;
       expect(&x, as_it_is, 1, 0);
-      float *before = malloc(x.bytes[2]);
-      REQUIRE(before != NULL, "memory");
-      memcpy(before, x.c, x.bytes[2]);
-      run(&x, h, row.name);
-      compare(&x, before, row.name);
-      free(before);
+      run_exact(&x, h, row.name);
       case_free(&x);
     }
     wsgemm_destroy(h);
@@ -298,17 +289,12 @@ static void special(void) {
         const int64_t l = check_random_in(&rng, 0, k - 1), of_a = check_random_in(&rng, 0, m - 1),
                       of_b = check_random_in(&rng, 0, n - 1);
         const float y = odd[check_random_in(&rng, 0, n_kinds - 1)];
-        if (s % 2)
-          x.a[x.d.transa == WSGEMM_NO_TRANS ? l * x.d.lda + of_a : of_a * x.d.lda + l] = y;
-        else
-          x.b[x.d.transb == WSGEMM_NO_TRANS ? of_b * x.d.ldb + l : l * x.d.ldb + of_b] = y;
+        *(s % 2 ? a_at(&x, 0, of_a, l) : b_at(&x, 0, l, of_b)) = y;
       }
       if (turn < 4) /* so that they count: a column of A, or a row of B, with one element that matters */
         for (int64_t l = 0; l < k; l++) {
-          for (int64_t j = 0; j < n; j++)
-            x.b[x.d.transb == WSGEMM_NO_TRANS ? j * x.d.ldb + l : l * x.d.ldb + j] = l == 7 ? 0x1.3p100f : 0;
-          for (int64_t j = 0; j < m && l == 7; j++)
-            x.a[x.d.transa == WSGEMM_NO_TRANS ? l * x.d.lda + j : j * x.d.lda + l] = odd[check_random_in(&rng, 0, 3)];
+          for (int64_t j = 0; j < n; j++) *b_at(&x, 0, l, j) = l == 7 ? 0x1.3p100f : 0;
+          for (int64_t j = 0; j < m && l == 7; j++) *a_at(&x, 0, j, l) = odd[check_random_in(&rng, 0, 3)];
         }
       x.d.alpha.s = 1, x.d.beta.s = 0;
       run(&x, h, row.name);
@@ -330,13 +316,8 @@ static void unaligned(void) {
     if (x.d.lda % 4 == 0 && x.d.ldb % 4 == 0) x.shift[0] |= 1;
     x.d.alpha.s = 1, x.d.beta.s = 0;
     expect(&x, as_it_is, 1, 0);
-    float *before = malloc(x.bytes[2]);
-    REQUIRE(before != NULL, "memory");
-    memcpy(before, x.c, x.bytes[2]);
-    run(&x, h, NULL);
+    run_exact(&x, h, NULL);
     CHECK(explained_text(h, &x.d, "kernel", kernel) && !strstr(kernel, "tf32m"), "%s", kernel);
-    compare(&x, before, kernel);
-    free(before);
     case_free(&x);
   }
   wsgemm_destroy(h);
