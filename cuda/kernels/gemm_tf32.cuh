@@ -10,11 +10,11 @@
  *   splitters (4 warps)   make slices of B's part of a stage, in places of their own (tf32_split.cuh)
  *   consumers             split A in registers and multiply, a warpgroup 64 rows (tf32_wgmma_sums.cuh)
  *
- * Rows of tf32m.def, of one slice, have their operands brought by TMA, which rounds them to TF32:
+ * Rows of tf32m.def, of one slice, load their operands by TMA, which rounds them to TF32:
  *
- *   producer (1 thread)   asks for k blocks by tensor maps (tf32_map_load.cuh)
- *   splitters (3 warps)   make lines along k of a B along n, in places of their own; else they do nothing
- *   consumers             read A, and multiply (tf32_map_sums.cuh)
+ *   producer (1 thread)   issues the TMA loads of k blocks (tf32_map_load.cuh)
+ *   splitters (3 warps)   transpose a B that is contiguous along n, into buffers of their own; idle for any other B
+ *   consumers             load A's fragments into registers, and multiply by wgmma (tf32_map_sums.cuh)
  *
  * Stages, barriers, groups of warps and clusters are as in gemm_dmma.cuh: `full` counts the producers'
  * threads, whose copies arrive by themselves, `empty` the consumers' warps; the groups' sums stand where
@@ -119,7 +119,7 @@ template <class Config> struct tf32_kernel {
     }
     if constexpr (Config::n_places > 0 || Config::by_map) fence_mbarrier_init_release();
   }
-  /* Who does: of rows by maps the thread that asks for copies, at once. All threads call it. */
+  /* Whether this thread does: of rows by maps the one that then issues TMA loads. All threads call it. */
   static __device__ __forceinline__ bool makes_barriers() {
     if constexpr (Config::by_map) return asks();
     return threadIdx.x == 0;
@@ -151,13 +151,13 @@ template <class Config> struct tf32_kernel {
       if (!has_met) barrier_sync(0, Config::n_threads);
   }
 
-  /* The thread that asks for copies by TMA; of its warp all call it. */
+  /* Whether this is the thread that issues TMA loads; all threads of its warp call it. */
   static __device__ __forceinline__ bool asks() {
     return __shfl_sync(~0u, int(threadIdx.x / 32), 0) == Config::n_consuming / 32 && elect_one();
   }
   __device__ __forceinline__ const ws_map_args &maps() const { return reinterpret_cast<const ws_map_args &>(args); }
 
-  /* By tensor maps. The block meets behind the first copies, which wait for nobody. */
+  /* By tensor maps. The block synchronizes after the first loads are issued: they need no free stage to be waited for. */
   __device__ __forceinline__ void ask_for_all(const place &here) const {
     const bool is_asking = asks();
     bool has_met = false;

@@ -1,5 +1,5 @@
-/* tf32_map_load.cuh - operands of rows of gemm_tf32.cuh by tensor maps: from global memory to a stage, by one thread, and what
- * splitters make of B's part of a stage.
+/* tf32_map_load.cuh - operands of rows of gemm_tf32.cuh by tensor maps: TMA loads from global memory to a stage, issued by one
+ * thread, and the transposition of a B that is contiguous along n.
  *
  * TMA rounds to TF32 (to nearest, ties to even) and swizzles lines of 128 bytes: 16 bytes number c of line i are at c ^ (i % 8).
  *   along k   a line is 32 k of one x
@@ -29,14 +29,14 @@ template <int X, bool K> struct tf32_map_operand {
   __device__ __forceinline__ void advance() { k += WS_TF32_LINE; }
 };
 
-/* Splitters make lines along k of a B along n. */
+/* Splitters transpose a B that is contiguous along n, so that wgmma finds lines along k. */
 template <class Config> struct tf32_map_splitter {
   static constexpr int n_warps = Config::n_splitters / 32, line_bytes = WS_TF32M_LINE_BYTES;
 
   static __device__ __forceinline__ int lane() { return int(threadIdx.x % 32); }
   static __device__ __forceinline__ int warp() { return (int(threadIdx.x) - Config::n_threads + Config::n_splitters) / 32; }
 
-  /* Lines along n: a lane has a column, and turns 16 k of it at a time. */
+  /* A lane transposes 16 k of one column at a time. */
   static __device__ __forceinline__ void turn(uint32_t b, uint32_t to) {
     constexpr int pieces = 4, n_parts = Config::bn / 32 * 2;
     const uint32_t chunk = uint32_t(lane() / 4);

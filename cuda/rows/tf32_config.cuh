@@ -75,7 +75,7 @@ struct tf32w_config {
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 
-/* The same by tensor maps, of one slice: TMA rounds to TF32; B stands where wgmma can take it, or is turned into PLACES. IS_ACROSS: the
+/* The same by tensor maps, of one slice: TMA rounds to TF32; B is loaded as wgmma reads it, or transposed into one of PLACES buffers. IS_ACROSS: the
  * product is C transposed. */
 template <int BM, int BN, int STAGES, int TURNED_STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K, bool IS_ACROSS>
 struct tf32m_config {
