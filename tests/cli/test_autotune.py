@@ -410,7 +410,8 @@ def test_sigint_keeps_what_was_found(tmp_path, env):
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert stderr.splitlines()[-1] == "wsgemm: interrupted: what was found is kept; 1 of 3 shapes not reached"
-    assert f"sgemm nn {SHAPE}" in stdout and f"sgemm nn {LONG}" in stdout and "210" not in stdout
+    assert f"sgemm nn {SHAPE}" in stdout and f"sgemm nn {LONG}" in stdout
+    assert "sgemm nn 210x" not in stdout
     assert "of 2 shapes kept in" in stdout
     assert {"m": "200"}.items() <= lines_of(tmp_path / "tuning")[0].items()
 
