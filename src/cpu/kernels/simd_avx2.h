@@ -1,6 +1,7 @@
 /* simd_avx2.h - the vector operations of the AVX2 + FMA kernels. The same operations as
  * simd_avx512.h. Masked loads and stores touch the first m lanes only; arithmetic cannot be masked,
- * so load_a repeats the first lanes in the others. */
+ * so load_a repeats the first lanes in the others. A masked store is made of up to three parts: vmaskmov
+ * takes Zen 3 a dozen cycles. */
 #ifndef WS_SIMD_AVX2_H
 #define WS_SIMD_AVX2_H
 #include <immintrin.h>
@@ -8,27 +9,52 @@
 
 #define WS_ISA avx2
 #define WS_BYTES 32
+/* The last vector of several of a tile's rows is that of its last rows, and overlaps the one before: no mask is wanted. */
+#define WS_OVERLAPS 1
+/* Sums along k: the vectors of B stay in registers, those of A pass by, as there are 16 of them. */
+#define WS_DOTS_HOLD_B 1
+
+/* A loaded vector stays in a register: gcc reads it again for each use as an operand in memory, which takes the place of loads. */
+#define WS_KEEP(v) __asm__("" : "+x"(v))
 
 typedef __m256 ws_vs;
 typedef __m256d ws_vd;
-typedef __m256i ws_ms; /* all ones in the lanes in use */
-typedef __m256i ws_md;
+typedef __m256i ws_vi;
+/* Lanes in use: all ones in them; the words that all lanes are filled from; how many there are. */
+typedef struct ws_lanes {
+  __m256i used, from;
+  int64_t n;
+} ws_lanes;
+typedef ws_lanes ws_ms, ws_md;
 
+/* Repeats a pair, so that a complex number stays one; a single lane is repeated alone. */
 static inline ws_ms ws_mask_s(int64_t m) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)m), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), used = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)m), lane);
+  const __m256i pair = _mm256_and_si256(lane, _mm256_set1_epi32(m > 1));
+  return (ws_ms){used, _mm256_blendv_epi8(pair, lane, used), m};
 }
 static inline ws_vs ws_zero_s(void) { return _mm256_setzero_ps(); }
 static inline ws_vs ws_set1_s(float x) { return _mm256_set1_ps(x); }
 static inline ws_vs ws_load_s(const float *p) { return _mm256_loadu_ps(p); }
-static inline ws_vs ws_load_m_s(const float *p, ws_ms m) { return _mm256_maskload_ps(p, m); }
-/* Repeats a pair, so that a complex number stays one; a single lane is repeated alone. */
-static inline ws_vs ws_load_a_s(const float *p, ws_ms m) {
-  const __m128 first = _mm_load_ss(p), second = _mm256_movemask_ps(_mm256_castsi256_ps(m)) > 1 ? _mm_load_ss(p + 1) : first;
-  const __m256 repeat = _mm256_castpd_ps(_mm256_broadcastsd_pd(_mm_castps_pd(_mm_unpacklo_ps(first, second))));
-  return _mm256_blendv_ps(repeat, _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
-}
+static inline ws_vs ws_load_m_s(const float *p, ws_ms m) { return _mm256_maskload_ps(p, m.used); }
+static inline ws_vs ws_load_a_s(const float *p, ws_ms m) { return _mm256_permutevar8x32_ps(ws_load_m_s(p, m), m.from); }
 static inline void ws_store_s(float *p, ws_vs v) { _mm256_storeu_ps(p, v); }
-static inline void ws_store_m_s(float *p, ws_vs v, ws_ms m) { _mm256_maskstore_ps(p, m, v); }
+static inline void ws_store_m_s(float *p, ws_vs v, ws_ms m) {
+  if (m.n == 8) {
+    ws_store_s(p, v);
+    return;
+  }
+  __m128 x = _mm256_castps256_ps128(v);
+  if (m.n & 4) {
+    _mm_storeu_ps(p, x);
+    p += 4, x = _mm256_extractf128_ps(v, 1);
+  }
+  if (m.n & 2) {
+    _mm_storel_pi((__m64 *)(void *)p, x);
+    p += 2, x = _mm_movehl_ps(x, x);
+  }
+  if (m.n & 1) _mm_store_ss(p, x);
+}
 static inline ws_vs ws_mul_s(ws_vs a, ws_vs b) { return _mm256_mul_ps(a, b); }
 static inline ws_vs ws_mul_m_s(ws_vs a, ws_vs b, ws_ms m) {
   (void)m;
@@ -55,28 +81,45 @@ static inline ws_vs ws_even_odd_s(ws_vs a, ws_vs b) { return _mm256_blend_ps(a, 
 static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) { return _mm256_xor_ps(a, b); }
 static inline ws_vs ws_sign_s(void) { return _mm256_set1_ps(-0.0f); }
 static inline ws_vs ws_sign_im_s(void) { return _mm256_castsi256_ps(_mm256_set1_epi64x((long long)0x8000000000000000ull)); }
-/* A vector's lanes, the upper half added to the lower one until `unit` are left: 1 or 2. */
-static inline void ws_fold_s(float *out, ws_vs v, int unit) {
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  out[0] = unit == 1 ? two[0] + two[1] : two[0];
-  if (unit == 2) out[1] = two[1];
+/* Sums of four vectors' lanes, one after the other to `out`, which has room for a vector: the upper half is added to the lower one
+ * until `unit` lanes are left, 1 or 2. */
+static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3, int unit) {
+  const ws_vs v01 = _mm256_add_ps(_mm256_permute2f128_ps(v0, v1, 0x20), _mm256_permute2f128_ps(v0, v1, 0x31));
+  const ws_vs v23 = _mm256_add_ps(_mm256_permute2f128_ps(v2, v3, 0x20), _mm256_permute2f128_ps(v2, v3, 0x31));
+  const ws_vs two = _mm256_add_ps(_mm256_shuffle_ps(v01, v23, 0x44), _mm256_shuffle_ps(v01, v23, 0xee)); /* v0, v2; v1, v3 */
+  if (unit == 2) {
+    ws_store_s(out, _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(two), 0xd8)));
+  } else {
+    const ws_vs one = _mm256_hadd_ps(two, two);
+    _mm_storeu_ps(out, _mm_unpacklo_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1)));
+  }
 }
 
-static inline ws_md ws_mask_d(int64_t m) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(m), _mm256_setr_epi64x(0, 1, 2, 3)); }
+static inline ws_md ws_mask_d(int64_t m) {
+  const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3), used = _mm256_cmpgt_epi64(_mm256_set1_epi64x(m), lane);
+  const __m256i pair = m > 1 ? _mm256_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3) : _mm256_setr_epi32(0, 1, 0, 1, 0, 1, 0, 1);
+  return (ws_md){used, _mm256_blendv_epi8(pair, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), used), m};
+}
 static inline ws_vd ws_zero_d(void) { return _mm256_setzero_pd(); }
 static inline ws_vd ws_set1_d(double x) { return _mm256_set1_pd(x); }
 static inline ws_vd ws_load_d(const double *p) { return _mm256_loadu_pd(p); }
-static inline ws_vd ws_load_m_d(const double *p, ws_md m) { return _mm256_maskload_pd(p, m); }
-/* Repeats a pair, so that a complex number stays one; a single lane is repeated alone. */
+static inline ws_vd ws_load_m_d(const double *p, ws_md m) { return _mm256_maskload_pd(p, m.used); }
 static inline ws_vd ws_load_a_d(const double *p, ws_md m) {
-  const __m128d first = _mm_load_sd(p), second = _mm256_movemask_pd(_mm256_castsi256_pd(m)) > 1 ? _mm_load_sd(p + 1) : first;
-  const __m128d pair = _mm_unpacklo_pd(first, second);
-  const __m256d repeat = _mm256_set_m128d(pair, pair);
-  return _mm256_blendv_pd(repeat, _mm256_maskload_pd(p, m), _mm256_castsi256_pd(m));
+  return _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(ws_load_m_d(p, m)), m.from));
 }
 static inline void ws_store_d(double *p, ws_vd v) { _mm256_storeu_pd(p, v); }
-static inline void ws_store_m_d(double *p, ws_vd v, ws_md m) { _mm256_maskstore_pd(p, m, v); }
+static inline void ws_store_m_d(double *p, ws_vd v, ws_md m) {
+  if (m.n == 4) {
+    ws_store_d(p, v);
+    return;
+  }
+  __m128d x = _mm256_castpd256_pd128(v);
+  if (m.n & 2) {
+    _mm_storeu_pd(p, x);
+    p += 2, x = _mm256_extractf128_pd(v, 1);
+  }
+  if (m.n & 1) _mm_store_sd(p, x);
+}
 static inline ws_vd ws_mul_d(ws_vd a, ws_vd b) { return _mm256_mul_pd(a, b); }
 static inline ws_vd ws_mul_m_d(ws_vd a, ws_vd b, ws_md m) {
   (void)m;
@@ -102,12 +145,14 @@ static inline ws_vd ws_even_odd_d(ws_vd a, ws_vd b) { return _mm256_blend_pd(a, 
 static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) { return _mm256_xor_pd(a, b); }
 static inline ws_vd ws_sign_d(void) { return _mm256_set1_pd(-0.0); }
 static inline ws_vd ws_sign_im_d(void) { return _mm256_setr_pd(0.0, -0.0, 0.0, -0.0); }
-static inline void ws_fold_d(double *out, ws_vd v, int unit) {
-  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-  out[0] = unit == 1 ? two[0] + two[1] : two[0];
-  if (unit == 2) out[1] = two[1];
+static inline void ws_fold4_d(double *out, ws_vd v0, ws_vd v1, ws_vd v2, ws_vd v3, int unit) {
+  const ws_vd v01 = _mm256_add_pd(_mm256_permute2f128_pd(v0, v1, 0x20), _mm256_permute2f128_pd(v0, v1, 0x31));
+  const ws_vd v23 = _mm256_add_pd(_mm256_permute2f128_pd(v2, v3, 0x20), _mm256_permute2f128_pd(v2, v3, 0x31));
+  if (unit == 2)
+    ws_store_d(out, v01), ws_store_d(out + 4, v23);
+  else
+    ws_store_d(out, _mm256_permute4x64_pd(_mm256_hadd_pd(v01, v23), 0xd8));
 }
-#include "cpu/kernels/simd_fold4.h"
 
 typedef __m128i ws_v16;
 static inline ws_v16 ws_load_16(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }

@@ -32,6 +32,7 @@
 
 typedef __m512 ws_vs;
 typedef __m512d ws_vd;
+typedef __m512i ws_vi;
 typedef __mmask16 ws_ms;
 typedef __mmask8 ws_md;
 
@@ -86,7 +87,7 @@ static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3
   const ws_vs v01 = _mm512_add_ps(_mm512_shuffle_f32x4(v0, v1, 0x44), _mm512_shuffle_f32x4(v0, v1, 0xee));
   const ws_vs v23 = _mm512_add_ps(_mm512_shuffle_f32x4(v2, v3, 0x44), _mm512_shuffle_f32x4(v2, v3, 0xee));
   const ws_vs four = _mm512_add_ps(_mm512_shuffle_f32x4(v01, v23, 0x88), _mm512_shuffle_f32x4(v01, v23, 0xdd));
-  const ws_vs two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4e)), one = _mm512_add_ps(two, _mm512_movehdup_ps(two));
+  const ws_vs two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4e)), one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xb1));
   const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
   const __m512i pairs = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13);
   ws_store_s(out, _mm512_permutexvar_ps(unit == 1 ? firsts : pairs, unit == 1 ? one : two));

@@ -9,6 +9,8 @@
 
 #define WS_ISA neon
 #define WS_BYTES 16
+/* The last vector of several of a tile's rows is that of its last rows, and overlaps the one before: no mask is wanted. */
+#define WS_OVERLAPS 1
 
 typedef float32x4_t ws_vs;
 typedef float64x2_t ws_vd;

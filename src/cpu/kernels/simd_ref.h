@@ -9,6 +9,8 @@
 
 #define WS_ISA ref
 #define WS_BYTES 16
+/* The last vector of several of a tile's rows is that of its last rows, and overlaps the one before: no mask is wanted. */
+#define WS_OVERLAPS 1
 
 typedef float ws_vs __attribute__((vector_size(16)));
 typedef double ws_vd __attribute__((vector_size(16)));

@@ -148,7 +148,7 @@ typedef struct ws_ukr_set {
   int n_vectors;        /* of the tallest tile */
   int width[WS_MV_MAX]; /* widest tile by vectors - 1 */
   /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl]. WS_A_FAR: of the tall ones of 3 and 4
-   * vectors alone, else NULL */
+   * vectors alone, where there are none of 2; else NULL */
   ws_ukr_fn *tile[WS_N_FORMS][WS_MV_MAX][WS_NR_MAX];
   /* The same tiles written by rows: element (i, j) of C is at c + j + i * ldc. [WS_B_ROWS or WS_B_COLS][vectors - 1][n - 1]; NULL: an
    * instruction set without them */

@@ -2,7 +2,8 @@
  * kernels over simd_avx2.h. */
 #include "cpu/kernels/simd_avx2.h"
 
-#include "cpu/kernels/pack.h"
+#include "cpu/kernels/pack_avx2.h"
+#include "cpu/kernels/store_rows_avx2.h"
 #include "cpu/kernels/ukr.h"
 
 #define WS_CPU_ROWS_AVX2
@@ -16,8 +17,9 @@
 #define WS_NR 6
 #define WS_NR_3 0
 #define WS_NR_4 0
-#define WS_PACK ws_pack_ref_4
-#define WS_TRANSPOSE ws_transpose_ref_4
+#define WS_PACK pack_avx2_4
+#define WS_TRANSPOSE transpose_avx2_4
+#define WS_STORE_ROWS store_rows_4
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T d
@@ -28,8 +30,9 @@
 #define WS_NR 6
 #define WS_NR_3 0
 #define WS_NR_4 0
-#define WS_PACK ws_pack_ref_8
-#define WS_TRANSPOSE ws_transpose_ref_8
+#define WS_PACK pack_avx2_8
+#define WS_TRANSPOSE transpose_avx2_8
+#define WS_STORE_ROWS store_rows_8
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T c
@@ -40,8 +43,9 @@
 #define WS_NR 3
 #define WS_NR_3 0
 #define WS_NR_4 0
-#define WS_PACK ws_pack_ref_8
-#define WS_TRANSPOSE ws_transpose_ref_8
+#define WS_PACK pack_avx2_8
+#define WS_TRANSPOSE transpose_avx2_8
+#define WS_STORE_ROWS store_rows_4x2
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T z
@@ -52,8 +56,9 @@
 #define WS_NR 3
 #define WS_NR_3 0
 #define WS_NR_4 0
-#define WS_PACK ws_pack_ref_16
-#define WS_TRANSPOSE ws_transpose_ref_16
+#define WS_PACK pack_avx2_16
+#define WS_TRANSPOSE transpose_avx2_16
+#define WS_STORE_ROWS store_rows_8x2
 #include "cpu/kernels/ukr_type.h"
 
 #include "cpu/kernels/convert.h"

@@ -12,6 +12,9 @@
 #ifndef WS_KEEP /* an instruction set without such operands */
 #define WS_KEEP(v) (void)(v)
 #endif
+#ifndef WS_DOTS_HOLD_B
+#define WS_DOTS_HOLD_B 0
+#endif
 #define WS_DOTS_M 4
 #define WS_DOTS_N (WS_NR / 2)
 
@@ -31,7 +34,7 @@ WS_INLINE void WS_NAME(dots_column)(const WS_V *const ab[WS_DOTS_M], const WS_V 
     const WS_V same = WS_OP(load_a)(re + at, mask), mixed = WS_OP(load_a)(im + at, mask);
     const WS_V acc_re = WS_OP(even_odd)(same, mixed), acc_im = WS_OP(even_odd)(mixed, same);
 #endif
-    WS_NAME(finish)(c + at, acc_re, acc_im, scale, mask, true);
+    WS_NAME(finish)(c + at, acc_re, acc_im, scale, mask);
   }
 }
 
@@ -43,6 +46,24 @@ WS_INLINE void WS_NAME(dots_tile)(int64_t k_reals, const R *a, int64_t lda, cons
 #pragma GCC unroll 6
     for (int j = 0; j < n; j++) ab[i][j] = swapped[i][j] = WS_OP(zero)();
   int64_t p = 0;
+  for (; WS_DOTS_HOLD_B && p + WS_VL <= k_reals; p += WS_VL) {
+    WS_V bv[WS_DOTS_N], turned[WS_DOTS_N];
+#pragma GCC unroll 6
+    for (int j = 0; j < n; j++) {
+      bv[j] = WS_OP(load)(b + j * ldb + p);
+      turned[j] = WS_UNIT == 2 ? WS_OP(swap)(bv[j]) : bv[j];
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < m; i++) {
+      WS_V av = WS_OP(load)(a + i * lda + p);
+      if (n > 1) WS_KEEP(av);
+#pragma GCC unroll 6
+      for (int j = 0; j < n; j++) {
+        ab[i][j] = WS_OP(fma)(av, bv[j], ab[i][j]);
+        if (WS_UNIT == 2) swapped[i][j] = WS_OP(fma)(av, turned[j], swapped[i][j]);
+      }
+    }
+  }
   for (; p + WS_VL <= k_reals; p += WS_VL) {
     WS_V av[WS_DOTS_M];
 #pragma GCC unroll 4

@@ -68,7 +68,7 @@ WS_INLINE void WS_NAME(solve)(int64_t k, const R *y, const R *t, const R *diagon
   for (int64_t p = 0; p < k; p++) {
     for (int i = 0; i < mv; i++) __builtin_prefetch(y + AHEAD * width + i * WS_VL);
     const WS_NAME(b_at) row = {{t}};
-    WS_NAME(step)(acc, y, &row, 0, mask, mv, NRR, WS_B_ROWS, false);
+    WS_NAME(step)(acc, y, (mv - 1) * WS_VL, &row, 0, mask, mv, NRR, WS_B_ROWS, false);
     y += width;
     t += NRR;
   }

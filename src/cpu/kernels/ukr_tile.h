@@ -7,9 +7,16 @@
  * mv x nrr accumulators stay in registers: mv vectors of A times nrr = n * WS_UNIT broadcast reals
  * of B. On AVX-512 the largest tile takes 24 accumulators + 2 vectors of A + broadcasts, of 32
  * registers. All loops over mv and nrr must unroll, so every function here is inlined with constant
- * mv, nrr, form and masked. Strides count reals here, not elements. */
+ * mv, nrr, form and masked. Strides count reals here, not elements.
+ *
+ * A tile's last vector begins `last` reals behind its first one. Its rows beyond the tile are masked off; but without
+ * masks (WS_OVERLAPS) it is that of the last rows, if there are several, and computes some rows of the one before again. */
 
 #define WS_INLINE static inline __attribute__((always_inline))
+
+#ifndef WS_OVERLAPS /* an instruction set with masks */
+#define WS_OVERLAPS 0
+#endif
 
 /* gcc takes the value for another one from here on: it does not make addresses of many columns out of it beforehand, of which it would
  * keep most on the stack. */
@@ -42,11 +49,14 @@ WS_INLINE void WS_NAME(b_next)(WS_NAME(b_at) * p, int64_t b_ld, const int nrr, c
 }
 
 /* acc += a(:, p) b(p, :) */
-WS_INLINE void WS_NAME(step)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const R *a, const WS_NAME(b_at) * b, int64_t b_ld, WS_M mask,
-                             const int mv, const int nrr, const int form, const bool masked) {
+WS_INLINE void WS_NAME(step)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const R *a, int64_t last, const WS_NAME(b_at) * b, int64_t b_ld,
+                             WS_M mask, const int mv, const int nrr, const int form, const bool masked) {
   WS_V av[WS_MV_MAX];
 #pragma GCC unroll 4
-  for (int i = 0; i < mv; i++) av[i] = masked && i == mv - 1 ? WS_OP(load_a)(a + i * WS_VL, mask) : WS_OP(load)(a + i * WS_VL);
+  for (int i = 0; i < mv; i++) {
+    const R *const at = a + (i == mv - 1 ? last : i * WS_VL);
+    av[i] = masked && i == mv - 1 ? WS_OP(load_a)(at, mask) : WS_OP(load)(at);
+  }
 #pragma GCC unroll 12
   for (int j = 0; j < nrr; j++) {
     const int column = j / WS_UNIT;
@@ -113,12 +123,8 @@ WS_INLINE WS_V WS_NAME(result)(const R *c, WS_V acc_re, WS_V acc_im, const ws_sc
   return WS_NAME(added)(sums, masked ? WS_OP(load_a)(c, mask) : WS_OP(load)(c), scale, mask, masked);
 }
 
-WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
-  const WS_V r = WS_NAME(result)(c, acc_re, acc_im, scale, mask, masked);
-  if (masked)
-    WS_OP(store_m)(c, r, mask);
-  else
-    WS_OP(store)(c, r);
+WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask) {
+  WS_OP(store_m)(c, WS_NAME(result)(c, acc_re, acc_im, scale, mask, true), mask);
 }
 
 WS_INLINE void WS_NAME(clear)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const int mv, const int nrr) {
@@ -128,16 +134,25 @@ WS_INLINE void WS_NAME(clear)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const int mv, cons
     for (int j = 0; j < nrr; j++) acc[i][j] = WS_OP(zero)();
 }
 
-WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t ldc, const ws_scale *scale, WS_M mask,
-                                   const int mv, const int nrr, const bool masked) {
+/* All of a column is read before any of it is written, as vectors may overlap. */
+WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t last, int64_t ldc, const ws_scale *scale,
+                                   WS_M mask, const int mv, const int nrr, const bool masked) {
   const ws_scale s = *scale; /* a copy that stores to C cannot change, for all the compiler knows */
 #pragma GCC unroll 12
   for (int j = 0; j < nrr; j += WS_UNIT) {
+    WS_V r[WS_MV_MAX];
 #pragma GCC unroll 4
     for (int i = 0; i < mv; i++) {
-      const bool last = masked && i == mv - 1;
-      WS_NAME(finish)(c + i * WS_VL, acc[i][j], acc[i][j + WS_UNIT - 1], &s, last ? mask : WS_OP(mask)(WS_VL), last);
+      const bool is_last = i == mv - 1, has_mask = masked && is_last;
+      r[i] = WS_NAME(result)(c + (is_last ? last : i * WS_VL), acc[i][j], acc[i][j + WS_UNIT - 1], &s,
+                             has_mask ? mask : WS_OP(mask)(WS_VL), has_mask);
     }
+#pragma GCC unroll 4
+    for (int i = 0; i < mv - 1; i++) WS_OP(store)(c + i * WS_VL, r[i]);
+    if (masked)
+      WS_OP(store_m)(c + last, r[mv - 1], mask);
+    else
+      WS_OP(store)(c + last, r[mv - 1]);
     c += ldc;
     WS_FORGET(c);
   }
@@ -150,16 +165,16 @@ WS_INLINE void WS_NAME(ask_for)(const R *a, const int mv) {
   __builtin_prefetch(a + mv * WS_VL - 1);
 }
 
-/* The sums of any tile of mv vectors, the last one masked to the tile's rows. */
-WS_INLINE void WS_NAME(tile_sums)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld,
-                                  WS_M mask, const int mv, const int nrr, const int form) {
+/* The sums of any tile of mv vectors. */
+WS_INLINE void WS_NAME(tile_sums)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k, const R *a, int64_t last, int64_t a_ld, const R *b,
+                                  int64_t b_ld, WS_M mask, const int mv, const int nrr, const int form, const bool masked) {
   enum { AHEAD = 24 }; /* 8 to 64 differ little; in L1, also where columns meet in few of its sets */
   WS_NAME(clear)(acc, mv, nrr);
   WS_NAME(b_at) b_at = WS_NAME(b_begin)(b, b_ld, nrr, form);
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k; p++) {
     if (form & WS_A_FAR) WS_NAME(ask_for)(a + AHEAD * a_ld, mv);
-    WS_NAME(step)(acc, a, &b_at, b_ld, mask, mv, nrr, form, true);
+    WS_NAME(step)(acc, a, last, &b_at, b_ld, mask, mv, nrr, form, masked);
     a += a_ld;
     WS_NAME(b_next)(&b_at, b_ld, nrr, form);
   }
@@ -167,22 +182,24 @@ WS_INLINE void WS_NAME(tile_sums)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k, con
 
 WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
                              const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+  const bool masked = !WS_OVERLAPS || mv == 1;
+  const int64_t last = masked ? (mv - 1) * WS_VL : m_reals - WS_VL;
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
-  WS_NAME(tile_sums)(acc, k, a, a_ld, b, b_ld, mask, mv, nrr, form);
-  WS_NAME(finish_all)(acc, c, ldc, scale, mask, mv, nrr, true);
+  WS_NAME(tile_sums)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
+  WS_NAME(finish_all)(acc, c, last, ldc, scale, mask, mv, nrr, masked);
 }
 
 #ifdef WS_STORE_ROWS
 /* What is stored of a row's first n reals, where C is added to: with as few cases as can be, for the code's size, as
  * multiplying by one changes nothing. Of complex sums alpha is done with. */
-WS_INLINE __m512i WS_NAME(row_added)(__m512i sums, __m512i old, const int n, const ws_scale *scale) {
+WS_INLINE ws_vi WS_NAME(row_added)(ws_vi sums, ws_vi old, const int n, const ws_scale *scale) {
   const WS_M mask = WS_OP(mask)(n);
   const WS_V addend = WS_NAME(times)(scale->beta.WS_L, scale->beta_real, (WS_V)old, mask, true);
 #if WS_UNIT == 1
-  return (__m512i)WS_OP(fma_m)(WS_OP(set1)(scale->alpha.WS_L[0]), (WS_V)sums, addend, mask);
+  return (ws_vi)WS_OP(fma_m)(WS_OP(set1)(scale->alpha.WS_L[0]), (WS_V)sums, addend, mask);
 #else
-  return (__m512i)WS_OP(add_m)((WS_V)sums, addend, mask);
+  return (ws_vi)WS_OP(add_m)((WS_V)sums, addend, mask);
 #endif
 }
 
@@ -191,7 +208,7 @@ WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const 
                                      const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
-  WS_NAME(tile_sums)(acc, k, a, a_ld, b, b_ld, mask, mv, nrr, form);
+  WS_NAME(tile_sums)(acc, k, a, (mv - 1) * WS_VL, a_ld, b, b_ld, mask, mv, nrr, form, true);
   const ws_scale s = *scale;
 #pragma GCC unroll 4
   for (int i = 0; i < mv; i++) {
@@ -206,9 +223,9 @@ WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const 
       column[j / WS_UNIT] = s.beta_zero || WS_UNIT == 2 ? WS_NAME(scaled)(sums, &s, lanes, last) : sums;
     }
     if (s.beta_zero)
-      WS_STORE_ROWS((const __m512i *)column, nrr / WS_UNIT, n_rows, rows, step, NULL, NULL);
+      WS_STORE_ROWS((const ws_vi *)column, nrr / WS_UNIT, n_rows, rows, step, NULL, NULL);
     else
-      WS_STORE_ROWS((const __m512i *)column, nrr / WS_UNIT, n_rows, rows, step, WS_NAME(row_added), &s);
+      WS_STORE_ROWS((const ws_vi *)column, nrr / WS_UNIT, n_rows, rows, step, WS_NAME(row_added), &s);
   }
 }
 #endif
@@ -218,7 +235,7 @@ WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const 
  * for lines->run, too; else for what follows lines->at, half as much. */
 WS_INLINE void WS_NAME(whole)(int64_t k, const R *a, const R *b, R *c, int64_t ldc, const ws_scale *scale, ws_lines *lines,
                               const bool asks) {
-  enum { MR = WS_MV * WS_VL, NRR = WS_NR * WS_UNIT, AHEAD = 16 * MR, LINE = 64 };
+  enum { MR = WS_MV * WS_VL, NRR = WS_NR * WS_UNIT, AHEAD = 16 * MR, LINE = 64, LINE_REALS = LINE / (int)sizeof(R) };
   ws_lines next = *lines;
   const WS_M mask = WS_OP(mask)(WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
@@ -234,9 +251,9 @@ WS_INLINE void WS_NAME(whole)(int64_t k, const R *a, const R *b, R *c, int64_t l
         next.at += LINE;
         if (asks && --next.left == 0) next.at += next.jump, next.left = next.run;
       }
-      for (int i = 0; i < MR; i += WS_VL) __builtin_prefetch(a + AHEAD + u * MR + i);
+      for (int i = 0; i < MR; i += LINE_REALS) __builtin_prefetch(a + AHEAD + u * MR + i);
       const WS_NAME(b_at) row = {{b + u * NRR}};
-      WS_NAME(step)(acc, a + u * MR, &row, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
+      WS_NAME(step)(acc, a + u * MR, MR - WS_VL, &row, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
     }
     a += 4 * MR;
     b += 4 * NRR;
@@ -244,11 +261,11 @@ WS_INLINE void WS_NAME(whole)(int64_t k, const R *a, const R *b, R *c, int64_t l
   if (asks) *lines = next;
   for (; p < k; p++) {
     const WS_NAME(b_at) row = {{b}};
-    WS_NAME(step)(acc, a, &row, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
+    WS_NAME(step)(acc, a, MR - WS_VL, &row, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
     a += MR;
     b += NRR;
   }
-  WS_NAME(finish_all)(acc, c, ldc * WS_UNIT, scale, mask, WS_MV, NRR, false);
+  WS_NAME(finish_all)(acc, c, MR - WS_VL, ldc * WS_UNIT, scale, mask, WS_MV, NRR, false);
 }
 
 static void WS_NAME(full)(int64_t k, const void *a_panel, const void *b_panel, void *c_tile, int64_t ldc, const ws_scale *scale,
@@ -268,7 +285,7 @@ WS_INLINE void WS_NAME(half_steps)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k_hal
   enum { NRR = WS_NR * WS_UNIT };
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k_half; p++) {
-    WS_NAME(step)(acc + vector, a + vector * WS_VL, b_at, b_ld, WS_OP(mask)(WS_VL), 1, NRR, form, false);
+    WS_NAME(step)(acc + vector, a + vector * WS_VL, 0, b_at, b_ld, WS_OP(mask)(WS_VL), 1, NRR, form, false);
     a += a_ld;
     WS_NAME(b_next)(b_at, b_ld, NRR, form);
   }
@@ -276,7 +293,7 @@ WS_INLINE void WS_NAME(half_steps)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k_hal
 
 WS_INLINE void WS_NAME(half_tile)(int64_t k, int64_t k_half, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c,
                                   int64_t ldc, const ws_scale *scale, const int which, const int form) {
-  enum { NRR = WS_NR * WS_UNIT };
+  enum { NRR = WS_NR * WS_UNIT, LAST = (WS_MV - 1) * WS_VL };
   const WS_M mask = WS_OP(mask)(WS_VL);
   const int64_t n_both = k - k_half;
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
@@ -288,12 +305,12 @@ WS_INLINE void WS_NAME(half_tile)(int64_t k, int64_t k_half, const R *a, int64_t
   }
 #pragma GCC unroll 2
   for (int64_t p = 0; p < n_both; p++) {
-    WS_NAME(step)(acc, a, &b_at, b_ld, mask, WS_MV, NRR, form, false);
+    WS_NAME(step)(acc, a, LAST, &b_at, b_ld, mask, WS_MV, NRR, form, false);
     a += a_ld;
     WS_NAME(b_next)(&b_at, b_ld, NRR, form);
   }
   if (which == WS_HALF_LAST) WS_NAME(half_steps)(acc, k_half, a, a_ld, &b_at, b_ld, 1, form);
-  WS_NAME(finish_all)(acc, c, ldc, scale, mask, WS_MV, NRR, false);
+  WS_NAME(finish_all)(acc, c, LAST, ldc, scale, mask, WS_MV, NRR, false);
 }
 
 #define WS_HALF(name, which, form)                                                                                        \

@@ -78,9 +78,7 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
 #define WS_TILES(form) \
   { WS_WIDTHS(form##1, WS_NR), WS_WIDTHS(form##2, WS_NR) }
 #define WS_FAR_TILES(form) \
-  {                        \
-    { 0 }                  \
-  }
+  { {0}, WS_WIDTHS(form##2, WS_NR) }
 #define WS_N_VECTORS 2
 #endif
 

@@ -27,6 +27,10 @@
 
 WS_TILES_OF(1)
 WS_TILES_OF(2)
+#if WS_NR_3 == 0
+WS_TILE(far_rows2, 2, WS_B_ROWS | WS_A_FAR)
+WS_TILE(far_cols2, 2, WS_B_COLS | WS_A_FAR)
+#endif
 #if WS_N <= WS_NR_3
 WS_TILES_OF(3)
 WS_TILE(far_rows3, 3, WS_B_ROWS | WS_A_FAR)

@@ -1,0 +1,54 @@
+/* store_rows_avx2.h - a tile's columns, one a vector, stored as rows: element (i, j) goes to out + i * step + j elements, for
+ * i < m, j < n. n is a constant where these are called; m is one but for the last vector of a tile. */
+#ifndef WS_CPU_STORE_ROWS_AVX2_H
+#define WS_CPU_STORE_ROWS_AVX2_H
+#include "core/scale.h"
+#include "cpu/kernels/transpose_avx2.h"
+
+/* What is stored in place of the first n reals of a row, beside what was there. */
+typedef __m256i ws_row_fn(__m256i sums, __m256i old, const int n, const ws_scale *scale);
+
+/* The first n words of 8, repeated in the others, whole elements as they are: arithmetic cannot leave these out, and must raise nothing
+ * for them. */
+WS_PART_INLINE __m256i repeated(__m256i x, const int n) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                other = _mm256_and_si256(lane, _mm256_set1_epi32(n >= 4 ? 3 : n >= 2));
+  return _mm256_permutevar8x32_epi32(x, _mm256_blendv_epi8(other, lane, words_used(n)));
+}
+
+/* Elements of so many bytes, of real_words words each real; columns in groups of a vector's elements. */
+WS_PART_INLINE void store_rows(const __m256i *v, const int n, const int64_t m, char *out, int64_t step, ws_row_fn *add,
+                               const ws_scale *scale, const int bytes, const int real_words) {
+  const int side = WS_SIDE(bytes);
+#pragma GCC unroll 4
+  for (int g = 0; g < n; g += side) {
+    const int n_words = (n - g < side ? n - g : side) * bytes / 4;
+    __m256i x[8];
+#pragma GCC unroll 8
+    for (int q = 0; q < side; q++) x[q] = g + q < n ? v[g + q] : _mm256_setzero_si256();
+    transpose_square(x, bytes);
+    char *to = out + g * bytes;
+#pragma GCC unroll 8
+    for (int i = 0; i < side; i++) {
+      if (i >= m) break;
+      if (add) {
+        const __m256i old = load_words(to, words_used(n_words));
+        x[i] = add(repeated(x[i], n_words), repeated(old, n_words), n_words / real_words, scale);
+      }
+      store_words(to, x[i], n_words);
+      to += step;
+    }
+  }
+}
+
+#define WS_STORE_ROWS_OF(name, bytes, real_words)                                                                                \
+  WS_PART_INLINE void store_rows_##name(const __m256i *v, const int n, const int64_t m, char *out, int64_t step, ws_row_fn *add, \
+                                        const ws_scale *scale) {                                                                 \
+    store_rows(v, n, m, out, step, add, scale, bytes, real_words);                                                               \
+  }
+WS_STORE_ROWS_OF(4, 4, 1)
+WS_STORE_ROWS_OF(8, 8, 2)
+WS_STORE_ROWS_OF(4x2, 8, 1)
+WS_STORE_ROWS_OF(8x2, 16, 2)
+#undef WS_STORE_ROWS_OF
+#endif
