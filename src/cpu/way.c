@@ -16,27 +16,33 @@ enum { FROM_MEMORY = 8 * 1024 * 1024 };
 /* Of k, for sums along it. */
 enum { LEAST_K = 16 };
 
-/* Costs of the ways are in multiply-adds of vectors (measured, Zen 5 and Zen 4). */
+/* Costs of the ways are in multiply-adds of vectors. */
 enum {
-  END_OF_SUM = 4,        /* an element's sum along k */
-  COPY = 5,              /* a vector that is transposed for sums */
-  COPY_OF_FEW = 3,       /* the same of lines that are FEW_BYTES wide together, or less */
-  PACK = 8,              /* a vector that is transposed for tiles, as one of a whole square */
-  SHORTEST_STEP = 8,     /* a step along k of a tile: a sum's multiply-adds wait for one another */
-  END_OF_TILE = 8,       /* a vector of C in a tile, beside one written by rows; sums were fitted without it */
   END_BY_ROWS = 4,       /* a vector of C in a tile that is written by rows, beside what each column of C costs */
   END_BY_COPY = 20,      /* the same through a copy, columns and all */
   END_OF_FEW_BY_COPY = 5 /* of 4 rows or less */
 };
+typedef struct costs {
+  int end_of_sum;    /* an element's sum along k */
+  int copy;          /* a vector that is transposed for sums */
+  int copy_of_few;   /* the same of lines that are FEW_BYTES wide together, or less */
+  int pack;          /* a vector that is transposed for tiles, as one of a whole square */
+  int shortest_step; /* a step along k of a tile: a sum's multiply-adds wait for one another */
+  int end_of_tile;   /* a vector of C in a tile, beside one written by rows; sums were fitted without it */
+} costs;
+/* AVX-512: Zen 5 and Zen 4. AVX2: Zen 3, 260 shapes of each type, each by all ways; ends of sums are dear beside shorter vectors. Others
+ * were not measured. */
+static const costs costs_of_most = {4, 5, 3, 8, 8, 8}, costs_of_avx2 = {10, 8, 3, 7, 12, 5};
+static const costs *costs_of(const ws_cpu_row *row) { return row->isa == WS_ISA_AVX2 ? &costs_of_avx2 : &costs_of_most; }
 enum { FEW_BYTES = 32 };
 
 static bool has_by_rows(const ws_ukr_set *ukr) { return ukr->by_rows[0][0][0] != NULL; }
 
-static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr) {
+static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr, const costs *cost_of) {
   const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real; /* so many times the multiply-adds, beside the same ends */
-  const int64_t end = p->b.trans && (n_real == 1 || has_by_rows(ukr)) ? END_OF_TILE / n_real : 0;
-  const int64_t pack = p->a.trans ? PACK * vl * ws_vectors_of(p->k, vl) / n_real : 0;
-  const int64_t n_vectors = ws_vectors_of(p->m, vl), waits = ws_max(0, SHORTEST_STEP / n_real - n_vectors * p->n);
+  const int64_t end = p->b.trans && (n_real == 1 || has_by_rows(ukr)) ? cost_of->end_of_tile / n_real : 0;
+  const int64_t pack = p->a.trans ? cost_of->pack * vl * ws_vectors_of(p->k, vl) / n_real : 0;
+  const int64_t n_vectors = ws_vectors_of(p->m, vl), waits = ws_max(0, cost_of->shortest_step / n_real - n_vectors * p->n);
   const int64_t cost = n_vectors * ((p->k + end) * p->n + pack) + waits * p->k;
   /* pieces of B's rows come one by one; beside an A in place, they do no harm */
   return p->a.trans && p->b.trans && ws_is_far((double)p->n, p) ? cost + cost / 4 : cost;
@@ -44,15 +50,15 @@ static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr) {
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
  * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
-static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
+static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl, const costs *cost_of) {
   if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
   const bool few_rows = !p->b.trans && p->m <= FEW && (p->m <= p->n || !p->a.trans),
              few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
   if (!few_rows && !few_columns) return INT64_MAX;
   const int64_t k_vectors = ws_vectors_of(p->k, vl);
-  const int64_t sums = p->m * p->n * (k_vectors + END_OF_SUM);
+  const int64_t sums = p->m * p->n * (k_vectors + cost_of->end_of_sum);
   const int64_t n_copied = p->a.trans ? p->n : p->m,
-                copy = n_copied * ws_types[p->a.type].bytes <= FEW_BYTES ? COPY_OF_FEW : COPY;
+                copy = n_copied * ws_types[p->a.type].bytes <= FEW_BYTES ? cost_of->copy_of_few : cost_of->copy;
   const int64_t cost = sums + (ws_dots_have_copies(p) ? ws_vectors_of(n_copied, vl) * k_vectors * vl * copy : 0);
   /* tiles read fewer lines of the long operand at a time */
   const double long_bytes = (double)ws_max(p->m, p->n) * (double)p->k * ws_types[p->a.type].bytes;
@@ -61,7 +67,7 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
 
 /* As the transpose, C written by rows: where B lies along its rows it is not copied, and its vectors may be fuller; of few
  * columns, which fill vectors, a long A that lies along k is read where it is, once for each panel, and they are copied. */
-static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_ukr_set *ukr) {
+static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_ukr_set *ukr, const costs *cost_of) {
   const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real;
   if (call->settings.invariant && n_real == 2) return INT64_MAX;
   if (!p->b.trans && !(p->a.trans && p->n <= FEW && has_by_rows(ukr))) return INT64_MAX;
@@ -74,7 +80,7 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_u
   const int64_t n_vectors = ws_vectors_of(p->n, vl);
   if (!has_by_rows(ukr)) return n_vectors * p->m * (p->k + (p->m <= 4 ? END_OF_FEW_BY_COPY : END_BY_COPY));
   const int64_t n_together = ws_types[p->a.type].bytes == 4 ? 8 : 4; /* rows of a column that are written at once */
-  const int64_t pack = p->b.trans ? 0 : PACK * vl * ws_vectors_of(p->k, vl) / n_real;
+  const int64_t pack = p->b.trans ? 0 : cost_of->pack * vl * ws_vectors_of(p->k, vl) / n_real;
   return n_vectors * (p->m * (p->k + END_BY_ROWS) + pack) + p->n * ws_vectors_of(p->m, n_together) * n_together / 2;
 }
 
@@ -84,7 +90,9 @@ ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WS_WAY_OF_TILES;
   if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WS_WAY_OF_TILES;
   const int64_t vl = row->ukr->vl;
-  const int64_t tiles = cost_of_tiles(p, row->ukr), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, row->ukr);
+  const costs *cost_of = costs_of(row);
+  const int64_t tiles = cost_of_tiles(p, row->ukr, cost_of), dots = cost_of_dots(call, p, vl, cost_of),
+                by_rows = cost_by_rows(call, p, row->ukr, cost_of);
   if (tiles <= dots && tiles <= by_rows) return WS_WAY_OF_TILES;
   return dots < by_rows ? WS_WAY_OF_DOTS : WS_WAY_BY_ROWS;
 }

@@ -81,6 +81,11 @@ static inline ws_vs ws_even_odd_s(ws_vs a, ws_vs b) { return _mm256_blend_ps(a, 
 static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) { return _mm256_xor_ps(a, b); }
 static inline ws_vs ws_sign_s(void) { return _mm256_set1_ps(-0.0f); }
 static inline ws_vs ws_sign_im_s(void) { return _mm256_castsi256_ps(_mm256_set1_epi64x((long long)0x8000000000000000ull)); }
+/* Lanes n and those behind it come first, then the others. */
+static inline ws_vs ws_from_lane_s(ws_vs v, int64_t n) {
+  return _mm256_permutevar8x32_ps(v, _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)n)));
+}
+static inline ws_vd ws_from_lane_d(ws_vd v, int64_t n) { return _mm256_castps_pd(ws_from_lane_s(_mm256_castpd_ps(v), 2 * n)); }
 /* Sums of four vectors' lanes, one after the other to `out`, which has room for a vector: the upper half is added to the lower one
  * until `unit` lanes are left, 1 or 2. */
 static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3, int unit) {
@@ -90,8 +95,8 @@ static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3
   if (unit == 2) {
     ws_store_s(out, _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(two), 0xd8)));
   } else {
-    const ws_vs one = _mm256_hadd_ps(two, two);
-    _mm_storeu_ps(out, _mm_unpacklo_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1)));
+    const ws_vs one = _mm256_hadd_ps(two, two); /* v0, v2, v0, v2; v1, v3, v1, v3 */
+    ws_store_s(out, _mm256_unpacklo_ps(_mm256_permute2f128_ps(one, one, 0x00), _mm256_permute2f128_ps(one, one, 0x11)));
   }
 }
 

@@ -18,7 +18,8 @@
 #define WS_DOTS_M 4
 #define WS_DOTS_N (WS_NR / 2)
 
-/* Column j of the tile. Its sums go through memory as whole vectors, which are forwarded as such. */
+/* Column j of the tile. Its sums go through memory as whole vectors, which are forwarded as such; all their lanes are sums, if not of
+ * this column's rows. */
 WS_INLINE void WS_NAME(dots_column)(const WS_V *const ab[WS_DOTS_M], const WS_V *const swapped[WS_DOTS_M], R *c,
                                     const ws_scale *scale, const int m) {
   enum { REALS = WS_DOTS_M * WS_UNIT, ROOM = REALS > WS_VL ? REALS : WS_VL };
@@ -28,10 +29,10 @@ WS_INLINE void WS_NAME(dots_column)(const WS_V *const ab[WS_DOTS_M], const WS_V 
   for (int at = 0; at < m * WS_UNIT; at += WS_VL) {
     const WS_M mask = WS_OP(mask)(m * WS_UNIT - at < WS_VL ? m * WS_UNIT - at : WS_VL);
 #if WS_UNIT == 1
-    const WS_V acc_re = WS_OP(load_a)(re + at, mask), acc_im = acc_re;
+    const WS_V acc_re = WS_OP(load)(re + at), acc_im = acc_re;
 #else
     /* (ar br, ai bi) and (ar bi, ai br) to the (ar br, ai br) and (ar bi, ai bi) of a register tile */
-    const WS_V same = WS_OP(load_a)(re + at, mask), mixed = WS_OP(load_a)(im + at, mask);
+    const WS_V same = WS_OP(load)(re + at), mixed = WS_OP(load)(im + at);
     const WS_V acc_re = WS_OP(even_odd)(same, mixed), acc_im = WS_OP(even_odd)(mixed, same);
 #endif
     WS_NAME(finish)(c + at, acc_re, acc_im, scale, mask);

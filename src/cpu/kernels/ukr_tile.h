@@ -206,21 +206,27 @@ WS_INLINE ws_vi WS_NAME(row_added)(ws_vi sums, ws_vi old, const int n, const ws_
 /* Any tile, written by rows: each vector's columns are transposed in registers. What C held is added to them as rows. */
 WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
                                      const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+  const bool masked = !WS_OVERLAPS || mv == 1;
+  const int64_t last = masked ? (mv - 1) * WS_VL : m_reals - WS_VL;
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
-  WS_NAME(tile_sums)(acc, k, a, (mv - 1) * WS_VL, a_ld, b, b_ld, mask, mv, nrr, form, true);
+  WS_NAME(tile_sums)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
   const ws_scale s = *scale;
 #pragma GCC unroll 4
   for (int i = 0; i < mv; i++) {
-    const bool last = i == mv - 1;
-    const WS_M lanes = last ? mask : WS_OP(mask)(WS_VL);
-    const int64_t n_rows = last ? m_reals / WS_UNIT - i * (WS_VL / WS_UNIT) : WS_VL / WS_UNIT, step = ldc * (int64_t)sizeof(R);
+    const bool is_last = i == mv - 1;
+    const WS_M lanes = is_last && masked ? mask : WS_OP(mask)(WS_VL);
+    const int64_t n_rows = is_last ? m_reals / WS_UNIT - i * (WS_VL / WS_UNIT) : WS_VL / WS_UNIT, step = ldc * (int64_t)sizeof(R);
     char *const rows = (char *)(c + i * (WS_VL / WS_UNIT) * ldc);
     WS_V column[WS_NR_MAX];
 #pragma GCC unroll 12
     for (int j = 0; j < nrr; j += WS_UNIT) {
       const WS_V sums = WS_NAME(combined)(acc[i][j], acc[i][j + WS_UNIT - 1], &s, lanes);
-      column[j / WS_UNIT] = s.beta_zero || WS_UNIT == 2 ? WS_NAME(scaled)(sums, &s, lanes, last) : sums;
+      column[j / WS_UNIT] = s.beta_zero || WS_UNIT == 2 ? WS_NAME(scaled)(sums, &s, lanes, is_last && masked) : sums;
+#if WS_OVERLAPS
+      const int64_t overlap = (mv - 1) * WS_VL - last;
+      if (is_last && overlap > 0) column[j / WS_UNIT] = WS_OP(from_lane)(column[j / WS_UNIT], overlap);
+#endif
     }
     if (s.beta_zero)
       WS_STORE_ROWS((const ws_vi *)column, nrr / WS_UNIT, n_rows, rows, step, NULL, NULL);
