@@ -28,6 +28,8 @@ enum { ITEMS_PER_THREAD = 8 };
 enum { LEAST_K_OF_ASKING = 96 };
 /* Of k, where C takes most of the time. */
 enum { SHORT_K = 16 };
+/* Columns of C, for packing where C streams through the caches. */
+enum { LEAST_STREAMED = 8 };
 /* Columns of a queue tile, in panels of nr: at most. */
 enum { PANELS_PER_TILE = 4 };
 /* Rows or columns of C for each further thread, so that packing one operand for every thread takes little beside the products. */
@@ -273,12 +275,18 @@ static bool columns_meet(const ws_problem *p) {
          p->k <= (p->n <= FEW ? MOST_K_OF_FEW : MOST_K) && bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 8;
 }
 
+/* Tiles of two vectors alone (AVX2) read A in short pieces, of a page each: packing it once pays sooner. */
+static bool reads_short_pieces(const ws_cpu_row *row) { return row->ukr->n_vectors == 2; }
+
 /* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache
  * and take A and B with them, so they are read from far away again and again (Sapphire Rapids:
  * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
-static bool c_streams(const ws_problem *p) {
+static bool c_streams(const ws_problem *p, const ws_cpu_row *row) {
+  const double l2_bytes = (double)ws_machine_get()->l2_bytes;
+  /* Zen 3, 60 shapes of k up to 64 in all types: packed 1.09 of direct where C has 1.5 to 8 of L2, 1.22 to 2.3 beyond; of less 0.9 to 1.05 */
+  if (reads_short_pieces(row)) return p->n > LEAST_STREAMED && bytes_of_c(p) > 1.5 * l2_bytes;
   if (goes_by_columns(p)) return false;
-  return (p->k > 16 || p->a.trans) && p->n > 96 && bytes_of_c(p) > 4 * (double)ws_machine_get()->l2_bytes;
+  return (p->k > 16 || p->a.trans) && p->n > 96 && bytes_of_c(p) > 4 * l2_bytes;
 }
 
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one
@@ -287,12 +295,14 @@ static bool c_streams(const ws_problem *p) {
  * column is packed a panel at a time rather than whole: a third less time. A product of few columns
  * is not worth packing A (60 shapes drawn at random, FP32 and FP64, one and two threads,
  * untransposed: 5 to 40 %); of 96 of them it is (Sapphire Rapids, columns 32 KiB apart: 65 to 74). */
-static bool direct_pays(const ws_problem *p) {
+static bool direct_pays(const ws_problem *p, const ws_cpu_row *row) {
   const double bytes = ws_types[p->a.type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
-  const bool is_thin = !p->a.trans && p->n <= (p->b.trans ? 24 : 64) && a_bytes <= 32 * l2_bytes;
+  /* Zen 3, all types: n of 48 and 55, A of 1 to 7 MB packed 1.08 to 1.17 of direct; n of 12 and 24 0.5 to 1.02 */
+  const bool has_long_panels = reads_short_pieces(row) && a_bytes > 2 * l2_bytes;
+  const bool is_thin = !p->a.trans && p->n <= (p->b.trans || has_long_panels ? 24 : 64) && a_bytes <= 32 * l2_bytes;
   const double most_b_bytes = p->a.trans ? l2_bytes : l2_bytes * 3 / 2; /* panels of A are asked for ahead, and taller */
-  return !columns_meet(p) && (is_thin || (b_bytes <= most_b_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p)));
+  return !columns_meet(p) && (is_thin || (b_bytes <= most_b_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p, row)));
 }
 
 wsgemm_policy ws_cpu_policy(const ws_call *call, const ws_tuning *tuning) {
@@ -343,10 +353,14 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
-  /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between; a B that
-   * lies along its rows takes long to pack (Zen 5, FP64: 46 x 1756 x 446 99 GF/s to 117) */
-  const int64_t few_rows = (p->b.trans && !p->a.trans ? 4 : p->a.trans && !p->b.trans ? 1 : 2) * plan->row->mr;
-  return direct_pays(p) || p->m <= few_rows || (p->n == 1 && p->a.trans) || p->k < 4;
+  /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between; a B that lies along its rows takes
+   * long to pack (Zen 5, FP64: 46 x 1756 x 446 99 GF/s to 117), which narrow tiles are worth where it is far (Zen 3: 16 x 1430 x 1423 1.1
+   * of direct in FP32, 1.9 in FP64) */
+  const double b_bytes = (double)p->n * (double)p->k * ws_types[p->a.type].bytes;
+  const bool packs_rows = reads_short_pieces(plan->row) && b_bytes > 2 * (double)ws_machine_get()->l2_bytes;
+  const int64_t of_rows = packs_rows ? 0 : 4, panels = p->b.trans && !p->a.trans ? of_rows : p->a.trans && !p->b.trans ? 1 : 2;
+  const int64_t few_rows = panels * plan->row->mr;
+  return direct_pays(p, plan->row) || p->m <= few_rows || (p->n == 1 && p->a.trans) || p->k < 4;
 }
 
 void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {

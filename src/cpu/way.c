@@ -29,21 +29,25 @@ typedef struct costs {
   int pack;          /* a vector that is transposed for tiles, as one of a whole square */
   int shortest_step; /* a step along k of a tile: a sum's multiply-adds wait for one another */
   int end_of_tile;   /* a vector of C in a tile, beside one written by rows; sums were fitted without it */
+  int alone; /* a step of a vector that has a tile for itself, in halves of a multiply-add more: too few sums to keep both units busy */
 } costs;
 /* AVX-512: Zen 5 and Zen 4. AVX2: Zen 3, 260 shapes of each type, each by all ways; ends of sums are dear beside shorter vectors. Others
  * were not measured. */
-static const costs costs_of_most = {4, 5, 3, 8, 8, 8}, costs_of_avx2 = {10, 8, 3, 7, 12, 5};
+static const costs costs_of_most = {4, 5, 3, 8, 8, 8, 0}, costs_of_avx2 = {10, 8, 3, 7, 12, 5, 1};
 static const costs *costs_of(const ws_cpu_row *row) { return row->isa == WS_ISA_AVX2 ? &costs_of_avx2 : &costs_of_most; }
 enum { FEW_BYTES = 32 };
 
 static bool has_by_rows(const ws_ukr_set *ukr) { return ukr->by_rows[0][0][0] != NULL; }
+
+/* Of tiles of so many vectors together, for each column and step: in halves. The last vector of an odd number has a tile for itself. */
+static int64_t steps_of(int64_t n_vectors, const costs *cost_of) { return 2 * n_vectors + (n_vectors % 2) * cost_of->alone; }
 
 static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr, const costs *cost_of) {
   const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real; /* so many times the multiply-adds, beside the same ends */
   const int64_t end = p->b.trans && (n_real == 1 || has_by_rows(ukr)) ? cost_of->end_of_tile / n_real : 0;
   const int64_t pack = p->a.trans ? cost_of->pack * vl * ws_vectors_of(p->k, vl) / n_real : 0;
   const int64_t n_vectors = ws_vectors_of(p->m, vl), waits = ws_max(0, cost_of->shortest_step / n_real - n_vectors * p->n);
-  const int64_t cost = n_vectors * ((p->k + end) * p->n + pack) + waits * p->k;
+  const int64_t cost = steps_of(n_vectors, cost_of) * p->k * p->n / 2 + n_vectors * (end * p->n + pack) + waits * p->k;
   /* pieces of B's rows come one by one; beside an A in place, they do no harm */
   return p->a.trans && p->b.trans && ws_is_far((double)p->n, p) ? cost + cost / 4 : cost;
 }
@@ -81,7 +85,8 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_u
   if (!has_by_rows(ukr)) return n_vectors * p->m * (p->k + (p->m <= 4 ? END_OF_FEW_BY_COPY : END_BY_COPY));
   const int64_t n_together = ws_types[p->a.type].bytes == 4 ? 8 : 4; /* rows of a column that are written at once */
   const int64_t pack = p->b.trans ? 0 : cost_of->pack * vl * ws_vectors_of(p->k, vl) / n_real;
-  return n_vectors * (p->m * (p->k + END_BY_ROWS) + pack) + p->n * ws_vectors_of(p->m, n_together) * n_together / 2;
+  return steps_of(n_vectors, cost_of) * p->k * p->m / 2 + n_vectors * (p->m * END_BY_ROWS + pack) +
+         p->n * ws_vectors_of(p->m, n_together) * n_together / 2;
 }
 
 ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {

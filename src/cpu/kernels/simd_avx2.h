@@ -11,6 +11,7 @@
 #define WS_BYTES 32
 /* The last vector of several of a tile's rows is that of its last rows, and overlaps the one before: no mask is wanted. */
 #define WS_OVERLAPS 1
+#define WS_PLAIN_ENDS 1
 /* Sums along k: the vectors of B stay in registers, those of A pass by, as there are 16 of them. */
 #define WS_DOTS_HOLD_B 1
 

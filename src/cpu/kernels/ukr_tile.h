@@ -17,6 +17,9 @@
 #ifndef WS_OVERLAPS /* an instruction set with masks */
 #define WS_OVERLAPS 0
 #endif
+#ifndef WS_PLAIN_ENDS /* not measured */
+#define WS_PLAIN_ENDS 0
+#endif
 
 /* gcc takes the value for another one from here on: it does not make addresses of many columns out of it beforehand, of which it would
  * keep most on the stack. */
@@ -84,6 +87,12 @@ WS_INLINE WS_V WS_NAME(times)(const R *scalar, bool real, WS_V v, WS_M mask, con
   return masked ? WS_OP(mul_m)(re, v, mask) : WS_OP(mul)(re, v);
 }
 
+/* C = A B is the most frequent case; its tiles end without a question for each vector. */
+WS_INLINE bool WS_NAME(is_plain)(const ws_scale *scale) {
+  return WS_PLAIN_ENDS && (scale->alpha_one & scale->beta_zero & !(scale->conj_a | scale->conj_b));
+}
+static const ws_scale WS_NAME(plain_scale) = {.alpha_one = true, .beta_zero = true};
+
 /* The sums of one vector of one column. */
 WS_INLINE WS_V WS_NAME(combined)(WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask) {
 #if WS_UNIT == 1
@@ -135,9 +144,8 @@ WS_INLINE void WS_NAME(clear)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const int mv, cons
 }
 
 /* All of a column is read before any of it is written, as vectors may overlap. */
-WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t last, int64_t ldc, const ws_scale *scale,
-                                   WS_M mask, const int mv, const int nrr, const bool masked) {
-  const ws_scale s = *scale; /* a copy that stores to C cannot change, for all the compiler knows */
+WS_INLINE void WS_NAME(finish_as)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t last, int64_t ldc, const ws_scale s, WS_M mask,
+                                  const int mv, const int nrr, const bool masked) {
 #pragma GCC unroll 12
   for (int j = 0; j < nrr; j += WS_UNIT) {
     WS_V r[WS_MV_MAX];
@@ -156,6 +164,14 @@ WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t
     c += ldc;
     WS_FORGET(c);
   }
+}
+
+WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t last, int64_t ldc, const ws_scale *scale,
+                                   WS_M mask, const int mv, const int nrr, const bool masked) {
+  if (WS_NAME(is_plain)(scale))
+    WS_NAME(finish_as)(acc, c, last, ldc, WS_NAME(plain_scale), mask, mv, nrr, masked);
+  else
+    WS_NAME(finish_as)(acc, c, last, ldc, *scale, mask, mv, nrr, masked); /* a copy that stores to C cannot change */
 }
 
 /* Column p of a far A, and the end of what its last vector begins. */
@@ -203,6 +219,21 @@ WS_INLINE ws_vi WS_NAME(row_added)(ws_vi sums, ws_vi old, const int n, const ws_
 #endif
 }
 
+/* Of a tile's sums, what goes to row_added or is stored. */
+WS_INLINE void WS_NAME(columns_of)(WS_V column[WS_MV_MAX][WS_NR_MAX], WS_V acc[WS_MV_MAX][WS_NR_MAX], const ws_scale *s,
+                                   WS_M mask, const int mv, const int nrr, const bool masked) {
+#pragma GCC unroll 4
+  for (int i = 0; i < mv; i++) {
+    const bool has_mask = masked && i == mv - 1;
+    const WS_M lanes = has_mask ? mask : WS_OP(mask)(WS_VL);
+#pragma GCC unroll 12
+    for (int j = 0; j < nrr; j += WS_UNIT) {
+      const WS_V sums = WS_NAME(combined)(acc[i][j], acc[i][j + WS_UNIT - 1], s, lanes);
+      column[i][j / WS_UNIT] = s->beta_zero || WS_UNIT == 2 ? WS_NAME(scaled)(sums, s, lanes, has_mask) : sums;
+    }
+  }
+}
+
 /* Any tile, written by rows: each vector's columns are transposed in registers. What C held is added to them as rows. */
 WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
                                      const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
@@ -212,26 +243,26 @@ WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const 
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
   WS_NAME(tile_sums)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
   const ws_scale s = *scale;
+  WS_V column[WS_MV_MAX][WS_NR_MAX];
+  if (WS_NAME(is_plain)(scale))
+    WS_NAME(columns_of)(column, acc, &WS_NAME(plain_scale), mask, mv, nrr, masked);
+  else
+    WS_NAME(columns_of)(column, acc, &s, mask, mv, nrr, masked);
 #pragma GCC unroll 4
   for (int i = 0; i < mv; i++) {
-    const bool is_last = i == mv - 1;
-    const WS_M lanes = is_last && masked ? mask : WS_OP(mask)(WS_VL);
-    const int64_t n_rows = is_last ? m_reals / WS_UNIT - i * (WS_VL / WS_UNIT) : WS_VL / WS_UNIT, step = ldc * (int64_t)sizeof(R);
+    const int64_t n_rows = i == mv - 1 ? m_reals / WS_UNIT - i * (WS_VL / WS_UNIT) : WS_VL / WS_UNIT,
+                  step = ldc * (int64_t)sizeof(R);
     char *const rows = (char *)(c + i * (WS_VL / WS_UNIT) * ldc);
-    WS_V column[WS_NR_MAX];
-#pragma GCC unroll 12
-    for (int j = 0; j < nrr; j += WS_UNIT) {
-      const WS_V sums = WS_NAME(combined)(acc[i][j], acc[i][j + WS_UNIT - 1], &s, lanes);
-      column[j / WS_UNIT] = s.beta_zero || WS_UNIT == 2 ? WS_NAME(scaled)(sums, &s, lanes, is_last && masked) : sums;
 #if WS_OVERLAPS
-      const int64_t overlap = (mv - 1) * WS_VL - last;
-      if (is_last && overlap > 0) column[j / WS_UNIT] = WS_OP(from_lane)(column[j / WS_UNIT], overlap);
+    const int64_t overlap = (mv - 1) * WS_VL - last;
+    if (i == mv - 1 && overlap > 0)
+#pragma GCC unroll 12
+      for (int j = 0; j < nrr / WS_UNIT; j++) column[i][j] = WS_OP(from_lane)(column[i][j], overlap);
 #endif
-    }
     if (s.beta_zero)
-      WS_STORE_ROWS((const ws_vi *)column, nrr / WS_UNIT, n_rows, rows, step, NULL, NULL);
+      WS_STORE_ROWS((const ws_vi *)column[i], nrr / WS_UNIT, n_rows, rows, step, NULL, NULL);
     else
-      WS_STORE_ROWS((const ws_vi *)column, nrr / WS_UNIT, n_rows, rows, step, WS_NAME(row_added), &s);
+      WS_STORE_ROWS((const ws_vi *)column[i], nrr / WS_UNIT, n_rows, rows, step, WS_NAME(row_added), &s);
   }
 }
 #endif
