@@ -57,7 +57,7 @@ WS_INLINE void WS_NAME(dots_tile)(int64_t k_reals, const R *a, int64_t lda, cons
 #pragma GCC unroll 4
     for (int i = 0; i < m; i++) {
       WS_V av = WS_OP(load)(a + i * lda + p);
-      if (n > 1) WS_KEEP(av);
+      if (n * WS_UNIT > 1) WS_KEEP(av);
 #pragma GCC unroll 6
       for (int j = 0; j < n; j++) {
         ab[i][j] = WS_OP(fma)(av, bv[j], ab[i][j]);
