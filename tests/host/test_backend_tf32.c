@@ -1,6 +1,7 @@
 /* test_backend_tf32.c - products of floats on cc 9.0 by slices of TF32: what the tf32 rows are told, and
  * which products they get; seen by a fake driver. */
 #define _GNU_SOURCE
+#include "core/region.h"
 #include "fake_calls.h"
 
 #include <stdio.h>
@@ -93,6 +94,23 @@ CHILD_CASE(no_maps) {
   wsgemm_destroy(h);
 }
 
+/* What is computed as C transposed would write the other triangle of a C of which one is written. */
+CHILD_CASE(regions) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  for (int ops = 0; ops < 4; ops++)
+    for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
+      wsgemm_level3_desc d = level3_device_desc(WSGEMM_GEMMTR, WSGEMM_F32, 320);
+      d.math = WSGEMM_MATH_TF32, d.uplo = (wsgemm_uplo)uplo;
+      d.transa = ops / 2 ? WSGEMM_TRANS : WSGEMM_NO_TRANS, d.transb = ops % 2 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
+      fake_forget();
+      REQUIRE(wsgemm_level3(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      CHECK(fake.n_launches == 1 && (strstr(fake.launch[0].kernel, "tf32m") != NULL) == (ops != 3) &&
+                fake.launch[0].args.region.region == (uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER),
+            "ops %d, triangle %d: %d launches, %s", ops, uplo, fake.n_launches, fake.launch[0].kernel);
+    }
+}
+
 /* Which row it is follows from sizes and ops: no pointer, no ld, no C, no policy changes it, but (TF32) that lines begin at multiples of
  * 16 bytes, as none do here. */
 CHILD_CASE(choice) {
@@ -140,6 +158,6 @@ CHILD_CASE(others) {
   wsgemm_destroy(invariant), wsgemm_destroy(pedantic);
 }
 
-static const struct check_case cases[] = {
-    {"launches", launches}, {"maps", maps}, {"no_maps", no_maps}, {"choice", choice}, {"others", others}};
+static const struct check_case cases[] = {{"launches", launches}, {"maps", maps},     {"no_maps", no_maps},
+                                          {"regions", regions},   {"choice", choice}, {"others", others}};
 CHECK_MAIN("backend_tf32", cases)

@@ -35,6 +35,7 @@ template <int N> void wgmma_tf32(float (&)[N], const uint32_t (&)[4], uint64_t, 
 #include "cuda/mainloop/tf32_map_load.cuh"
 #include "cuda/mainloop/tf32_map_sums.cuh"
 
+#include <cmath>
 #include <vector>
 
 extern "C" {
@@ -170,9 +171,50 @@ void small() {
   all<128, 64>(), all<64, 128>(), all<64, 64>(), all<64, 32>();
 }
 
+// The slices of an element, of which a unit reads the first 19 bits: a NaN of any pattern stays one (the hardware's, 0x7fffffff, would be
+// -0 by the carry of rounding), infinity is infinity, ordinary numbers are rounded to TF32 or in two slices give the number itself.
+template <int N_SLICES> struct some_config {
+  static constexpr int n_slices = N_SLICES, unit = 1, wm = 16, wn = 8, bm = 16, bn = 8, group_warps = 1, warps_m = 1,
+                       group_bytes = 0, a_bytes = 0;
+  static constexpr bool a_k = true, b_k = true;
+};
+float read_by_unit(uint32_t bits) { return __uint_as_float(bits & 0xffffe000); }
+
+void cut() {
+  rng = check_random_from(93);
+  static const uint32_t nans[] = {0x7fffffff, 0xffffffff, 0x7fc00000, 0xffc00000, 0x7f800001, 0xff800001};
+  uint32_t high = 0, low = 0;
+  for (uint32_t bits : nans) {
+    ws::tf32_sums<some_config<1>>::cut(bits, high, low);
+    // A payload in the bits that a unit does not read is lost there, as in any TF32.
+    CHECK((bits & 0x7fffe000) == 0x7f800000 || std::isnan(read_by_unit(high)), "one slice of %08x is %08x", bits, high);
+    ws::tf32_sums<some_config<2>>::cut(bits, high, low);
+    CHECK(std::isnan(read_by_unit(high)) || std::isnan(read_by_unit(low)), "two slices of %08x are %08x and %08x", bits, high,
+          low);
+  }
+  for (int sign = 0; sign < 2; sign++) {
+    ws::tf32_sums<some_config<1>>::cut(0x7f800000u | uint32_t(sign) << 31, high, low);
+    CHECK(std::isinf(read_by_unit(high)) && std::signbit(read_by_unit(high)) == sign, "infinity is %08x", high);
+  }
+  for (int turn = 0; turn < 100000; turn++) {
+    const uint32_t bits = uint32_t(check_random_bits(&rng) >> 32), exponent = bits >> 23 & 255;
+    if (exponent == 255 || exponent < 20) continue;
+    const float x = __uint_as_float(bits);
+    ws::tf32_sums<some_config<1>>::cut(bits, high, low);
+    const float whole = read_by_unit(high);
+    CHECK(std::isinf(whole) ? exponent == 254 : std::fabs(double(whole) - double(x)) <= std::ldexp(std::fabs(double(x)), -11),
+          "one slice of %08x is %08x", bits, high);
+    if (exponent == 254) continue;
+    ws::tf32_sums<some_config<2>>::cut(bits, high, low);
+    CHECK(double(__uint_as_float(high)) + double(__uint_as_float(low)) == double(x) &&
+              read_by_unit(high) == __uint_as_float(high),
+          "two slices of %08x are %08x and %08x", bits, high, low);
+  }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  static const struct check_case cases[] = {{"large", large}, {"small", small}};
+  static const struct check_case cases[] = {{"large", large}, {"small", small}, {"cut", cut}};
   return check_main("tf32_map", cases, sizeof cases / sizeof cases[0], argc, argv);
 }
