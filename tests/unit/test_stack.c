@@ -136,7 +136,8 @@ static void products(void) {
   for (int type = 0; type < N_TYPES; type++)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
       for (int n_threads = 1; n_threads <= 4; n_threads += 3)
-        try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], n_threads, s % 2, true, false});
+        try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], n_threads, .is_first = s % 2,
+                                .has_memory = true});
 }
 
 static void epilogues(void) {
@@ -144,7 +145,8 @@ static void epilogues(void) {
   for (int type = 0; type < N_TYPES; type++)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
       if (!type_is_complex((wsgemm_type)type))
-        try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 4, false, true, true});
+        try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 4, .has_memory = true,
+                                .has_epilogue = true});
 }
 
 /* Batches, invariant mode, checks. */
@@ -175,7 +177,7 @@ static void without_memory(void) {
   if (!is_measurable()) return;
   for (int type = 0; type < N_TYPES; type++)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-      try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 1, false, false, false});
+      try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], .n_threads = 1});
 }
 
 static void tuning(void) {
@@ -209,7 +211,7 @@ static void workers(void) {
   if (!is_measurable()) return;
   for (int type = 0; type < N_TYPES; type++)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-      struct call call = {(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 4, true, true, false};
+      struct call call = {(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 4, .is_first = true, .has_memory = true};
       if (call.m * call.n * call.k >= INT64_C(300) * 300 * 300) try_in_child(&call, worker_child);
     }
 }
