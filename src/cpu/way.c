@@ -93,6 +93,8 @@ ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row
   enum { LEAST_WORK = 1500 }; /* of NT, less is sooner done than thought about */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WS_WAY_OF_TILES;
+  /* A row or a column may be said to lie along either side: its bits are those of either. */
+  if (p->m == 1 || p->n == 1) return WS_WAY_OF_TILES;
   if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WS_WAY_OF_TILES;
   const int64_t vl = row->ukr->vl;
   const costs *cost_of = costs_of(row);

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS,
                                          WSGEMM_POLICY_STEAL};
@@ -193,9 +194,37 @@ static void concurrent_callers(void) {
   }
 }
 
-static const struct check_case cases[] = {{"settings", settings},
-                                          {"threads_are_used", threads_are_used},
-                                          {"repeated_runs", repeated_runs},
-                                          {"placement", placement},
-                                          {"concurrent_callers", concurrent_callers}};
+/* A column lies along either side: C = A b by columns, and the same memory by rows, where the library sees a transposed problem. */
+static void either_layout(void) {
+  enum { MOST = 60, ROOM = MOST * MOST * 16 };
+  struct check_random rng = check_random_from(44);
+  static _Alignas(64) char a[ROOM], b[MOST * 16], c[2][MOST * 16];
+  for (int turn = 0; turn < 4000 / check_scale() + 200; turn++) {
+    const wsgemm_type type = (wsgemm_type)(turn % N_TYPES);
+    if (type_is_half(type)) continue;
+    const size_t bytes = type_bytes(type), real = type == WSGEMM_F32 || type == WSGEMM_C32 ? sizeof(float) : sizeof(double);
+    for (size_t at = 0; at < ROOM / real; at++) {
+      const double x = 2 * check_random_unit(&rng) - 1;
+      if (real == sizeof(float))
+        ((float *)(void *)a)[at] = (float)x;
+      else
+        ((double *)(void *)a)[at] = x;
+    }
+    memcpy(b, a + ROOM / 2, sizeof b);
+    const int64_t m = check_random_in(&rng, 1, MOST), k = check_random_in(&rng, 1, MOST);
+    const bool trans = turn / 2 % 2;
+    wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, trans ? WSGEMM_TRANS : WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, m, 1, k);
+    d.alpha = scalar_make(type, 1.5, 0);
+    d.a = a, d.b = b, d.c = c[0], d.lda = trans ? k : m, d.ldb = k, d.ldc = m;
+    CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    d.layout = WSGEMM_ROW_MAJOR, d.transa = trans ? WSGEMM_NO_TRANS : WSGEMM_TRANS, d.ldb = d.ldc = 1, d.c = c[1];
+    CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(memcmp(c[0], c[1], (size_t)m * bytes) == 0, "type %d: %lld x 1 x %lld, A %s", type, (long long)m, (long long)k,
+          trans ? "along k" : "along m");
+  }
+}
+
+static const struct check_case cases[] = {
+    {"settings", settings},           {"either_layout", either_layout}, {"threads_are_used", threads_are_used},
+    {"repeated_runs", repeated_runs}, {"placement", placement},         {"concurrent_callers", concurrent_callers}};
 CHECK_MAIN("bits", cases)
