@@ -7,8 +7,10 @@
 
 #include "core/tile.h"
 
-/* Rows or columns that are few: for sums along k; for tiles of C by rows. */
-enum { FEW = 24, FEW_BY_ROWS = 64 };
+/* Rows or columns that are few: for sums along k; the same where these take a column at a time, and the long lines pass by for each of
+ * them (Zen 3, complex: 2.5 and 2.8 % behind the best way, so 1.9 and 2.4); for tiles of C by rows. */
+enum { FEW = 24, FEW_ALONE = 8, FEW_BY_ROWS = 64 };
+static int few_of(const ws_ukr_set *ukr) { return ukr->dots_n > 1 ? FEW : FEW_ALONE; }
 /* Bytes of C that do not stay in L2. Of any size, as bits depend on it. */
 enum { FAR_C = 512 * 1024 };
 /* Bytes of an operand that comes from memory: of any size, as FAR_C. */
@@ -54,10 +56,11 @@ static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr, const c
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
  * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
-static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl, const costs *cost_of) {
+static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, const ws_ukr_set *ukr, const costs *cost_of) {
+  const int64_t vl = ukr->vl, few = few_of(ukr);
   if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
-  const bool few_rows = !p->b.trans && p->m <= FEW && (p->m <= p->n || !p->a.trans),
-             few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
+  const bool few_rows = !p->b.trans && p->m <= few && (p->m <= p->n || !p->a.trans),
+             few_columns = p->a.trans && p->n <= few && p->n <= p->m;
   if (!few_rows && !few_columns) return INT64_MAX;
   const int64_t k_vectors = ws_vectors_of(p->k, vl);
   const int64_t sums = p->m * p->n * (k_vectors + cost_of->end_of_sum);
@@ -74,7 +77,7 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
 static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_ukr_set *ukr, const costs *cost_of) {
   const int64_t vl = ukr->vl, n_real = ws_types[p->a.type].n_real;
   if (call->settings.invariant && n_real == 2) return INT64_MAX;
-  if (!p->b.trans && !(p->a.trans && p->n <= FEW && has_by_rows(ukr))) return INT64_MAX;
+  if (!p->b.trans && !(p->a.trans && p->n <= few_of(ukr) && has_by_rows(ukr))) return INT64_MAX;
   const int64_t c_bytes = p->m * p->n * ws_types[p->a.type].bytes;
   const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
   if (p->b.trans && p->m > FEW_BY_ROWS &&
@@ -95,10 +98,10 @@ ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WS_WAY_OF_TILES;
   /* A row or a column may be said to lie along either side: its bits are those of either. */
   if (p->m == 1 || p->n == 1) return WS_WAY_OF_TILES;
-  if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WS_WAY_OF_TILES;
-  const int64_t vl = row->ukr->vl;
+  if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > few_of(row->ukr) || p->k < LEAST_K))
+    return WS_WAY_OF_TILES;
   const costs *cost_of = costs_of(row);
-  const int64_t tiles = cost_of_tiles(p, row->ukr, cost_of), dots = cost_of_dots(call, p, vl, cost_of),
+  const int64_t tiles = cost_of_tiles(p, row->ukr, cost_of), dots = cost_of_dots(call, p, row->ukr, cost_of),
                 by_rows = cost_by_rows(call, p, row->ukr, cost_of);
   if (tiles <= dots && tiles <= by_rows) return WS_WAY_OF_TILES;
   return dots < by_rows ? WS_WAY_OF_DOTS : WS_WAY_BY_ROWS;
