@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables of bench/RESULTS.md, docs/offload.md and docs/cublas.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
-Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
-GPUs measured last, and the CPU with the most cores, one row for each routine) or `overview` (all devices and thread counts). Nothing
+Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPUs that were
+measured at all, the one with the most cores, and the GPUs measured last, one row for each routine) or `overview` (all devices and thread counts). Nothing
 else in the documents is touched, and no figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1 if a document is not what the files say, or if
 a line in the files lacks a member that every result has (bench/harness/result.h).
 """
@@ -111,8 +111,9 @@ def n_cores_of(records):
 
 
 def make_headline(results):
-    """One table: of the CPUs, of the GPUs, and of those with half precision, the one whose squares were measured last, and the one whose
-    random shapes were, of those that have both, if any has; also the CPU with the most cores."""
+    """One table: of the GPUs, and of those with half precision, the one whose squares were measured last, and the one whose random shapes
+    were, of those that have both, if any has; of the CPUs all that have both (if none has, as of GPUs), the last one first; also the CPU
+    with the most cores."""
     devices = list(read_headlines(results))
     chosen = []
     for kind in ("cpu", "gpu", "gpu_half"):
@@ -122,9 +123,9 @@ def make_headline(results):
             counts = have_both if any(have_both) else [True] * len(devices)
             dates = [max((r["date"] for name in names for r in suites.get(name, [])), default="") if takes_part else ""
                      for (suites, _), takes_part in zip(devices, counts)]
-            newest = dates.index(max(dates)) if any(dates) else None
-            if newest is not None and newest not in chosen:
-                chosen.append(newest)
+            by_date = sorted((idx for idx, date in enumerate(dates) if date), key=lambda idx: dates[idx], reverse=True)
+            of_kind = by_date if kind == "cpu" and any(have_both) else by_date[:1]
+            chosen += [idx for idx in of_kind if idx not in chosen]
         if kind == "cpu" and chosen:
             most = max(range(len(devices)), key=lambda idx: n_cores_of(devices[idx][1]))
             if most not in chosen and n_cores_of(devices[most][1]) > max(n_cores_of(devices[idx][1]) for idx in chosen):

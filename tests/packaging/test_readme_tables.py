@@ -129,6 +129,16 @@ class Tables(unittest.TestCase):
         self.assertIn("| A CPU, 2 cores; 1 thread | `sgemm`", self.readme())
         self.assertIn("| Many, 16 cores", self.readme())
 
+    def test_headline_has_all_cpus_that_have_all(self):
+        drawn = {"device": "Another CPU, 2 cores", "date": "2026-01-05"}
+        self.write("random", [random_line("flat", 2.0, 0)])
+        self.write("random", [{**random_line("flat", 4.0, 0), **drawn}], "b-cpu-2c")
+        self.write("square", [line(**drawn)], "b-cpu-2c")
+        self.documents(["headline"], ["overview"])
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertLess(0, self.readme().find("| Another CPU, 2 cores; 1 thread"))
+        self.assertLess(self.readme().find("| Another CPU, 2 cores"), self.readme().find("| A CPU, 2 cores; 1 thread"))
+
     def test_headline_has_two_devices_where_none_has_all(self):
         drawn = {"device": "Another CPU, 8 cores", "date": "2026-01-05"}
         self.write("random", [{**random_line("flat", 4.0, 0), **drawn}, {**random_line("flat", 0.25, 0), **drawn, "threads": 8}], "b-cpu-8c")
