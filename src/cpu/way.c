@@ -32,10 +32,11 @@ typedef struct costs {
   int shortest_step; /* a step along k of a tile: a sum's multiply-adds wait for one another */
   int end_of_tile;   /* a vector of C in a tile, beside one written by rows; sums were fitted without it */
   int alone; /* a step of a vector that has a tile for itself, in halves of a multiply-add more: too few sums to keep both units busy */
+  int far_rows; /* a vector of rows of B from far away, which is packed for tiles */
 } costs;
 /* AVX-512: Zen 5 and Zen 4. AVX2: Zen 3, 260 shapes of each type, each by all ways; ends of sums are dear beside shorter vectors. Others
  * were not measured. */
-static const costs costs_of_most = {4, 5, 3, 8, 8, 8, 0}, costs_of_avx2 = {10, 8, 3, 7, 12, 5, 1};
+static const costs costs_of_most = {4, 5, 3, 8, 8, 8, 0, 0}, costs_of_avx2 = {10, 8, 3, 7, 12, 5, 1, 3};
 static const costs *costs_of(const ws_cpu_row *row) { return row->isa == WS_ISA_AVX2 ? &costs_of_avx2 : &costs_of_most; }
 enum { FEW_BYTES = 32 };
 
@@ -50,8 +51,9 @@ static int64_t cost_of_tiles(const ws_problem *p, const ws_ukr_set *ukr, const c
   const int64_t pack = p->a.trans ? cost_of->pack * vl * ws_vectors_of(p->k, vl) / n_real : 0;
   const int64_t n_vectors = ws_vectors_of(p->m, vl), waits = ws_max(0, cost_of->shortest_step / n_real - n_vectors * p->n);
   const int64_t cost = steps_of(n_vectors, cost_of) * p->k * p->n / 2 + n_vectors * (end * p->n + pack) + waits * p->k;
-  /* pieces of B's rows come one by one; beside an A in place, they do no harm */
-  return p->a.trans && p->b.trans && ws_is_far((double)p->n, p) ? cost + cost / 4 : cost;
+  if (!p->b.trans || !ws_is_far((double)p->n, p)) return cost;
+  /* pieces of B's rows come one by one; beside an A in place, they do no harm, or are packed */
+  return p->a.trans ? cost + cost / 4 : cost + ws_vectors_of(p->n, vl) * p->k * cost_of->far_rows;
 }
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
