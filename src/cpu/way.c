@@ -94,12 +94,18 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_u
          p->n * ws_vectors_of(p->m, n_together) * n_together / 2;
 }
 
+/* Of one row or column alone. It may be said to lie along either side, and so may the vector that it is a product of: the way follows from
+ * the matrix, which has one layout. */
+static ws_way way_of_vector(const ws_call *call, const ws_problem *p) {
+  const bool is_along_k = p->n == 1 ? p->a.trans : !p->b.trans;
+  return is_along_k && p->m != p->n && p->k >= LEAST_K && !call->settings.invariant ? WS_WAY_OF_DOTS : WS_WAY_OF_TILES;
+}
+
 ws_way ws_way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
   enum { LEAST_WORK = 1500 }; /* of NT, less is sooner done than thought about */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WS_WAY_OF_TILES;
-  /* A row or a column may be said to lie along either side: its bits are those of either. */
-  if (p->m == 1 || p->n == 1) return WS_WAY_OF_TILES;
+  if (p->m == 1 || p->n == 1) return way_of_vector(call, p);
   if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > few_of(row->ukr) || p->k < LEAST_K))
     return WS_WAY_OF_TILES;
   const costs *cost_of = costs_of(row);
