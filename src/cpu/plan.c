@@ -351,16 +351,19 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 /* ---- a product ------------------------------------------------------------------------------- */
 
+/* Panels of rows that are few for packing. Of two, a transposed A is packed once, not one panel at a time with all of B in between. A B
+ * that lies along its rows takes long to pack (Zen 5, FP64: 46 x 1756 x 446 99 GF/s to 117), which narrow tiles are worth where it is far
+ * (Zen 3: 16 x 1430 x 1423 1.1 of direct in FP32, 1.9 in FP64). */
+static int64_t few_panels(const ws_problem *p, const ws_cpu_row *row) {
+  if (p->a.trans == p->b.trans) return 2;
+  if (p->a.trans) return 1;
+  const double b_bytes = (double)p->n * (double)p->k * ws_types[p->a.type].bytes;
+  return reads_short_pieces(row) && b_bytes > 2 * (double)ws_machine_get()->l2_bytes ? 0 : 4;
+}
+
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
-  /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between; a B that lies along its rows takes
-   * long to pack (Zen 5, FP64: 46 x 1756 x 446 99 GF/s to 117), which narrow tiles are worth where it is far (Zen 3: 16 x 1430 x 1423 1.1
-   * of direct in FP32, 1.9 in FP64) */
-  const double b_bytes = (double)p->n * (double)p->k * ws_types[p->a.type].bytes;
-  const bool packs_rows = reads_short_pieces(plan->row) && b_bytes > 2 * (double)ws_machine_get()->l2_bytes;
-  const int64_t of_rows = packs_rows ? 0 : 4, panels = p->b.trans && !p->a.trans ? of_rows : p->a.trans && !p->b.trans ? 1 : 2;
-  const int64_t few_rows = panels * plan->row->mr;
-  return direct_pays(p, plan->row) || p->m <= few_rows || (p->n == 1 && p->a.trans) || p->k < 4;
+  return direct_pays(p, plan->row) || p->m <= few_panels(p, plan->row) * plan->row->mr || (p->n == 1 && p->a.trans) || p->k < 4;
 }
 
 void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {

@@ -3,6 +3,7 @@
 #define WS_CPU_PACK_AVX2_H
 #include <string.h>
 
+#include "cpu/kernels/simd_avx2.h"
 #include "cpu/kernels/transpose_avx2.h"
 #include "cpu/kernels/ukr.h"
 
@@ -55,7 +56,7 @@ static __attribute__((noinline)) void copy_any_columns(int64_t n_bytes, int64_t 
 }
 
 /* A square, or less: w rows of n elements, transposed. `cols` are the words of n elements. */
-WS_PART_INLINE void transpose_block(const int64_t w, int64_t n, __m256i cols, const char *in, int64_t ld_bytes, char *out,
+WS_PART_INLINE void transpose_block(const int64_t w, int64_t n, ws_lanes cols, const char *in, int64_t ld_bytes, char *out,
                                     int64_t out_bytes, const int bytes) {
   const int side = WS_SIDE(bytes);
   __m256i v[8];
@@ -63,12 +64,12 @@ WS_PART_INLINE void transpose_block(const int64_t w, int64_t n, __m256i cols, co
   for (int r = 0; r < side; r++)
     v[r] = r >= w      ? _mm256_setzero_si256()
            : n == side ? _mm256_loadu_si256((const __m256i *)(in + r * ld_bytes))
-                       : load_words(in + r * ld_bytes, cols);
+                       : ws_load_words(in + r * ld_bytes, cols);
   transpose_square(v, bytes);
 #pragma GCC unroll 8
   for (int q = 0; q < side; q++) {
     if (q >= n) break;
-    store_words(out + q * out_bytes, v[q], w * bytes / 4);
+    ws_store_words(out + q * out_bytes, v[q], w * bytes / 4);
   }
 }
 
@@ -81,10 +82,11 @@ WS_PART_INLINE void transpose_rows(const int64_t w, int64_t k, const char *in, i
 #pragma GCC unroll 8
     for (int r = 0; r < side; r++)
       if (r < w) __builtin_prefetch(in + r * ld_bytes + p * bytes + ahead_bytes, 0, 2);
-    transpose_block(w, side, _mm256_setzero_si256(), in + p * bytes, ld_bytes, out + p * out_bytes, out_bytes, bytes);
+    transpose_block(w, side, ws_first_words(8), in + p * bytes, ld_bytes, out + p * out_bytes, out_bytes, bytes);
   }
   if (p < k)
-    transpose_block(w, k - p, words_used((k - p) * bytes / 4), in + p * bytes, ld_bytes, out + p * out_bytes, out_bytes, bytes);
+    transpose_block(w, k - p, ws_first_words((k - p) * bytes / 4), in + p * bytes, ld_bytes, out + p * out_bytes, out_bytes,
+                    bytes);
 }
 
 /* One strip of at most as many rows as a vector has elements: constants put in. */
@@ -109,21 +111,9 @@ WS_PART_INLINE void transpose_strip(int64_t w, int64_t k, const char *in, int64_
 #undef WS_STRIP
 }
 
-/* Lines along k of one strip of op(A), or op(B); one function for each size, as it has a case for each w. */
+/* The same, out of line: a function for each size. */
 typedef void ws_strip_fn(int64_t w, int64_t k, const char *in, int64_t ld_bytes, char *out, int64_t out_bytes,
                          int64_t ahead_bytes);
-static __attribute__((noinline)) void strip_of_words(int64_t w, int64_t k, const char *in, int64_t ld_bytes, char *out,
-                                                     int64_t out_bytes, int64_t ahead_bytes) {
-  transpose_strip(w, k, in, ld_bytes, out, out_bytes, ahead_bytes, 4);
-}
-static __attribute__((noinline)) void strip_of_pairs(int64_t w, int64_t k, const char *in, int64_t ld_bytes, char *out,
-                                                     int64_t out_bytes, int64_t ahead_bytes) {
-  transpose_strip(w, k, in, ld_bytes, out, out_bytes, ahead_bytes, 8);
-}
-static __attribute__((noinline)) void strip_of_quads(int64_t w, int64_t k, const char *in, int64_t ld_bytes, char *out,
-                                                     int64_t out_bytes, int64_t ahead_bytes) {
-  transpose_strip(w, k, in, ld_bytes, out, out_bytes, ahead_bytes, 16);
-}
 
 WS_PART_INLINE void pack_avx2(int64_t n, int64_t k, const char *in, int64_t ld, bool k_contiguous, char *out, int64_t width,
                               ws_strip_fn *strip, const int bytes) {
@@ -150,7 +140,7 @@ WS_PART_INLINE void transpose_avx2(int64_t n, int64_t k, const char *in, int64_t
   }
   for (int64_t r = 0; r < n; r += side) {
     const int64_t n_cols = n - r < side ? n - r : side, whole = k / side * side;
-    const __m256i cols = words_used(n_cols * bytes / 4);
+    const ws_lanes cols = ws_first_words(n_cols * bytes / 4);
     const char *from = in + r * bytes;
     char *to = out + r * out_bytes;
     for (int64_t p = 0; p < whole; p += side)
@@ -159,15 +149,19 @@ WS_PART_INLINE void transpose_avx2(int64_t n, int64_t k, const char *in, int64_t
   }
 }
 
-#define WS_PACKING(size, strip)                                                                                                 \
+#define WS_PACKING(size)                                                                                                        \
+  static __attribute__((noinline)) void strip_##size(int64_t w, int64_t k, const char *in, int64_t ld_bytes, char *out,         \
+                                                     int64_t out_bytes, int64_t ahead_bytes) {                                  \
+    transpose_strip(w, k, in, ld_bytes, out, out_bytes, ahead_bytes, size);                                                     \
+  }                                                                                                                             \
   static void pack_avx2_##size(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) { \
-    pack_avx2(n, k, in, ld, k_contiguous, out, width, strip, size);                                                             \
+    pack_avx2(n, k, in, ld, k_contiguous, out, width, strip_##size, size);                                                      \
   }                                                                                                                             \
   static void transpose_avx2_##size(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {           \
-    transpose_avx2(n, k, in, ld_in, out, ld_out, strip, size);                                                                  \
+    transpose_avx2(n, k, in, ld_in, out, ld_out, strip_##size, size);                                                           \
   }
-WS_PACKING(4, strip_of_words)
-WS_PACKING(8, strip_of_pairs)
-WS_PACKING(16, strip_of_quads)
+WS_PACKING(4)
+WS_PACKING(8)
+WS_PACKING(16)
 #undef WS_PACKING
 #endif

@@ -3,18 +3,11 @@
 #ifndef WS_CPU_STORE_ROWS_AVX2_H
 #define WS_CPU_STORE_ROWS_AVX2_H
 #include "core/scale.h"
+#include "cpu/kernels/simd_avx2.h"
 #include "cpu/kernels/transpose_avx2.h"
 
 /* What is stored in place of the first n reals of a row, beside what was there. */
 typedef __m256i ws_row_fn(__m256i sums, __m256i old, const int n, const ws_scale *scale);
-
-/* The first n words of 8, repeated in the others, whole elements as they are: arithmetic cannot leave these out, and must raise nothing
- * for them. */
-WS_PART_INLINE __m256i repeated(__m256i x, const int n) {
-  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                other = _mm256_and_si256(lane, _mm256_set1_epi32(n >= 4 ? 3 : n >= 2));
-  return _mm256_permutevar8x32_epi32(x, _mm256_blendv_epi8(other, lane, words_used(n)));
-}
 
 /* Elements of so many bytes, of real_words words each real; columns in groups of a vector's elements. */
 WS_PART_INLINE void store_rows(const __m256i *v, const int n, const int64_t m, char *out, int64_t step, ws_row_fn *add,
@@ -31,11 +24,12 @@ WS_PART_INLINE void store_rows(const __m256i *v, const int n, const int64_t m, c
 #pragma GCC unroll 8
     for (int i = 0; i < side; i++) {
       if (i >= m) break;
-      if (add) {
-        const __m256i old = load_words(to, words_used(n_words));
-        x[i] = add(repeated(x[i], n_words), repeated(old, n_words), n_words / real_words, scale);
+      if (add) { /* arithmetic cannot leave lanes out, and must raise nothing for them */
+        const ws_lanes words = ws_first_words(n_words);
+        const __m256i old = ws_repeat_words(ws_load_words(to, words), words);
+        x[i] = add(ws_repeat_words(x[i], words), old, n_words / real_words, scale);
       }
-      store_words(to, x[i], n_words);
+      ws_store_words(to, x[i], n_words);
       to += step;
     }
   }

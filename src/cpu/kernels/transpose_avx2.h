@@ -1,4 +1,4 @@
-/* transpose_avx2.h - squares of elements of 4, 8 or 16 bytes, transposed in registers; vectors loaded and stored in part. */
+/* transpose_avx2.h - squares of elements of 4, 8 or 16 bytes, transposed in registers. */
 #ifndef WS_CPU_TRANSPOSE_AVX2_H
 #define WS_CPU_TRANSPOSE_AVX2_H
 #include <immintrin.h>
@@ -52,27 +52,5 @@ WS_PART_INLINE void transpose_square(__m256i *v, const int bytes) {
     transpose_pairs(v);
   else
     transpose_quads(v);
-}
-
-/* The first n_words of 8; nothing behind them is touched. */
-WS_PART_INLINE __m256i words_used(int64_t n_words) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n_words), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-WS_PART_INLINE __m256i load_words(const char *from, __m256i used) { return _mm256_maskload_epi32((const int *)from, used); }
-WS_PART_INLINE void store_words(char *to, __m256i x, int64_t n_words) {
-  if (n_words >= 8) {
-    _mm256_storeu_si256((__m256i *)to, x);
-    return;
-  }
-  __m128i part = _mm256_castsi256_si128(x);
-  if (n_words & 4) {
-    _mm_storeu_si128((__m128i *)to, part);
-    to += 16, part = _mm256_extracti128_si256(x, 1);
-  }
-  if (n_words & 2) {
-    _mm_storel_epi64((__m128i *)to, part);
-    to += 8, part = _mm_unpackhi_epi64(part, part);
-  }
-  if (n_words & 1) _mm_storeu_si32(to, part);
 }
 #endif

@@ -47,36 +47,22 @@ WS_INLINE void WS_NAME(dots_tile)(int64_t k_reals, const R *a, int64_t lda, cons
 #pragma GCC unroll 6
     for (int j = 0; j < n; j++) ab[i][j] = swapped[i][j] = WS_OP(zero)();
   int64_t p = 0;
-  for (; WS_DOTS_HOLD_B && p + WS_VL <= k_reals; p += WS_VL) {
-    WS_V bv[WS_DOTS_N], turned[WS_DOTS_N];
-#pragma GCC unroll 6
-    for (int j = 0; j < n; j++) {
-      bv[j] = WS_OP(load)(b + j * ldb + p);
-      turned[j] = WS_UNIT == 2 ? WS_OP(swap)(bv[j]) : bv[j];
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < m; i++) {
-      WS_V av = WS_OP(load)(a + i * lda + p);
-      if (n * WS_UNIT > 1) WS_KEEP(av);
-#pragma GCC unroll 6
-      for (int j = 0; j < n; j++) {
-        ab[i][j] = WS_OP(fma)(av, bv[j], ab[i][j]);
-        if (WS_UNIT == 2) swapped[i][j] = WS_OP(fma)(av, turned[j], swapped[i][j]);
-      }
-    }
-  }
+  /* the vectors of one operand are held, those of the other pass by */
+  const int n_held = WS_DOTS_HOLD_B ? n : m, n_passing = WS_DOTS_HOLD_B ? m : n;
   for (; p + WS_VL <= k_reals; p += WS_VL) {
-    WS_V av[WS_DOTS_M];
-#pragma GCC unroll 4
-    for (int i = 0; i < m; i++) av[i] = WS_OP(load)(a + i * lda + p);
+    WS_V held[WS_DOTS_M > WS_DOTS_N ? WS_DOTS_M : WS_DOTS_N];
 #pragma GCC unroll 6
-    for (int j = 0; j < n; j++) {
-      WS_V bv = WS_OP(load)(b + j * ldb + p);
-      if (m > 1) WS_KEEP(bv);
-#pragma GCC unroll 4
-      for (int i = 0; i < m; i++) {
-        ab[i][j] = WS_OP(fma)(av[i], bv, ab[i][j]);
-        if (WS_UNIT == 2) swapped[i][j] = WS_OP(fma)(av[i], WS_OP(swap)(bv), swapped[i][j]);
+    for (int h = 0; h < n_held; h++) held[h] = WS_OP(load)((WS_DOTS_HOLD_B ? b + h * ldb : a + h * lda) + p);
+#pragma GCC unroll 6
+    for (int q = 0; q < n_passing; q++) {
+      WS_V passing = WS_OP(load)((WS_DOTS_HOLD_B ? a + q * lda : b + q * ldb) + p);
+      if (n_held * (WS_DOTS_HOLD_B ? WS_UNIT : 1) > 1) WS_KEEP(passing);
+#pragma GCC unroll 6
+      for (int h = 0; h < n_held; h++) {
+        const int i = WS_DOTS_HOLD_B ? q : h, j = WS_DOTS_HOLD_B ? h : q;
+        const WS_V av = WS_DOTS_HOLD_B ? passing : held[h], bv = WS_DOTS_HOLD_B ? held[h] : passing;
+        ab[i][j] = WS_OP(fma)(av, bv, ab[i][j]);
+        if (WS_UNIT == 2) swapped[i][j] = WS_OP(fma)(av, WS_OP(swap)(bv), swapped[i][j]);
       }
     }
   }
