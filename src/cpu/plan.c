@@ -351,7 +351,7 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 /* ---- a product ------------------------------------------------------------------------------- */
 
-/* Panels of rows that are few for packing. Of two, a transposed A is packed once, not one panel at a time with all of B in between. A B
+/* Up to so many panels of rows are not worth packing. Of two, a transposed A is packed once, not one panel at a time with all of B in between. A B
  * that lies along its rows takes long to pack (Zen 5, FP64: 46 x 1756 x 446 99 GF/s to 117), which narrow tiles are worth where it is far
  * (Zen 3: 16 x 1430 x 1423 1.1 of direct in FP32, 1.9 in FP64). */
 static int64_t few_panels(const ws_problem *p, const ws_cpu_row *row) {

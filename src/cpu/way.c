@@ -31,11 +31,11 @@ typedef struct costs {
   int pack;          /* a vector that is transposed for tiles, as one of a whole square */
   int shortest_step; /* a step along k of a tile: a sum's multiply-adds wait for one another */
   int end_of_tile;   /* a vector of C in a tile, beside one written by rows; sums were fitted without it */
-  int alone; /* a step of a vector that has a tile for itself, in halves of a multiply-add more: too few sums to keep both units busy */
+  int alone; /* a step of a vector that has a tile for itself, in halves of a multiply-add more: too few accumulators to keep both FMA units busy */
   int far_rows; /* a vector of rows of B from far away, which is packed for tiles */
 } costs;
-/* AVX-512: Zen 5 and Zen 4. AVX2: Zen 3, 260 shapes of each type, each by all ways; ends of sums are dear beside shorter vectors. Others
- * were not measured. */
+/* AVX-512: Zen 5 and Zen 4. AVX2: Zen 3, 260 shapes of each type, each by all ways; the horizontal sum at the end
+ * is expensive beside shorter vectors. Others were not measured. */
 static const costs costs_of_most = {4, 5, 3, 8, 8, 8, 0, 0}, costs_of_avx2 = {10, 8, 3, 7, 12, 5, 1, 3};
 static const costs *costs_of(const ws_cpu_row *row) { return row->isa == WS_ISA_AVX2 ? &costs_of_avx2 : &costs_of_most; }
 enum { FEW_BYTES = 32 };
@@ -94,8 +94,8 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, const ws_u
          p->n * ws_vectors_of(p->m, n_together) * n_together / 2;
 }
 
-/* Of one row or column alone. It may be said to lie along either side, and so may the vector that it is a product of: the way follows from
- * the matrix, which has one layout. */
+/* Of one row or column alone. C and the vector operand may be described in either layout, so that the way follows from the matrix operand,
+ * which has one. */
 static ws_way way_of_vector(const ws_call *call, const ws_problem *p) {
   const bool is_along_k = p->n == 1 ? p->a.trans : !p->b.trans;
   return is_along_k && p->m != p->n && p->k >= LEAST_K && !call->settings.invariant ? WS_WAY_OF_DOTS : WS_WAY_OF_TILES;

@@ -11,7 +11,7 @@
 #define WS_BYTES 32
 /* The last vector of several of a tile's rows is that of its last rows, and overlaps the one before: no mask is wanted. */
 #define WS_OVERLAPS 1
-/* C = A B ends without a question for each vector (Zen 3: complex products of k up to 24 take a fifth less time). */
+/* The write-back of C = A B has no branch for each vector (Zen 3: complex products of k up to 24 take a fifth less time). */
 #define WS_PLAIN_ENDS 1
 /* Sums along k: the vectors of B stay in registers, those of A pass by, as there are 16 of them. */
 #define WS_DOTS_HOLD_B 1
@@ -89,7 +89,7 @@ static inline ws_vs ws_even_odd_s(ws_vs a, ws_vs b) { return _mm256_blend_ps(a, 
 static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) { return _mm256_xor_ps(a, b); }
 static inline ws_vs ws_sign_s(void) { return _mm256_set1_ps(-0.0f); }
 static inline ws_vs ws_sign_im_s(void) { return _mm256_castsi256_ps(_mm256_set1_epi64x((long long)0x8000000000000000ull)); }
-/* Lanes n and those behind it come first, then the others. */
+/* Rotates lanes to the left by n. */
 static inline ws_vs ws_from_lane_s(ws_vs v, int64_t n) {
   return _mm256_permutevar8x32_ps(v, _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)n)));
 }

@@ -87,7 +87,7 @@ WS_INLINE WS_V WS_NAME(times)(const R *scalar, bool real, WS_V v, WS_M mask, con
   return masked ? WS_OP(mul_m)(re, v, mask) : WS_OP(mul)(re, v);
 }
 
-/* C = A B is the most frequent case; its tiles end without a question for each vector. */
+/* C = A B is the most frequent case; the write-back of its tiles has no branch for each vector. */
 WS_INLINE bool WS_NAME(is_plain)(const ws_scale *scale) {
   return WS_PLAIN_ENDS && (scale->alpha_one & scale->beta_zero & !(scale->conj_a | scale->conj_b));
 }
