@@ -61,10 +61,10 @@ static bool all_types_are_packed(void) {
 }
 
 static void find_packed(void) {
-  int64_t n = 0;
-  do
-    n += 9, shapes[0][0] = n > 300 ? n : 300, shapes[0][1] = n;
-  while (!all_types_are_packed() && n < 3000);
+  for (int64_t n = 9; n < 3000; n += 9) {
+    shapes[0][0] = n > 300 ? n : 300, shapes[0][1] = n;
+    if (all_types_are_packed()) return;
+  }
 }
 
 static void settings(void) {
