@@ -109,6 +109,15 @@ static int64_t items_with_copies(const ws_problem *p, int n_threads) {
   return ws_max(1, ws_min(ITEMS_PER_THREAD, ws_max(p->m, p->n) / LINES_OF_COPY / n_threads));
 }
 
+/* Few columns, and a far A: by parts it is read in long runs (Zen 3, 20 shapes of up to 24 columns: FP32 1.23 and FP64 complex 1.35 of
+ * whole tiles; up to 48 columns 1.06 to 1.16 of a packed A; an A of up to 2 MB, which stays near, 0.88 to 1.04). */
+static bool goes_in_parts(const ws_problem *p, const ws_cpu_row *row) {
+  enum { FEW = 48, FEW_BYTES = 384 };
+  const double bytes = ws_types[p->a.type].bytes, a_bytes = (double)p->m * (double)p->k * bytes;
+  return row->ukr->part[0][0][0] && !p->a.trans && p->n <= FEW && (double)p->n * bytes <= FEW_BYTES &&
+         p->k >= LEAST_K_OF_ASKING && a_bytes > 4 * (double)ws_machine_get()->l2_bytes;
+}
+
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   plan->path = WS_PATH_DIRECT;
@@ -123,7 +132,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   plan->by_columns =
       plan->pack_a ? !plan->c_by_rows && goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && is_from_memory;
   plan->asks_for_c = plan->by_columns && is_from_memory;
-  plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
+  plan->in_parts = goes_in_parts(p, row) && (!plan->c_by_rows || row->ukr->by_rows[0][0][0]);
+  plan->asks_for_a = !plan->pack_a && !plan->in_parts && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   work = work_of_batch(p, row, work);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
@@ -300,7 +310,8 @@ static bool direct_pays(const ws_problem *p, const ws_cpu_row *row) {
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
   /* Zen 3, all types: n of 48 and 55, A of 1 to 7 MB packed 1.08 to 1.17 of direct; n of 12 and 24 0.5 to 1.02 */
   const bool has_long_panels = reads_short_pieces(row) && a_bytes > 2 * l2_bytes;
-  const bool is_thin = !p->a.trans && p->n <= (p->b.trans || has_long_panels ? 24 : 64) && a_bytes <= 32 * l2_bytes;
+  const bool is_thin =
+      goes_in_parts(p, row) || (!p->a.trans && p->n <= (p->b.trans || has_long_panels ? 24 : 64) && a_bytes <= 32 * l2_bytes);
   const double most_b_bytes = p->a.trans ? l2_bytes : l2_bytes * 3 / 2; /* panels of A are asked for ahead, and taller */
   return !columns_meet(p) && (is_thin || (b_bytes <= most_b_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p, row)));
 }
@@ -387,7 +398,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->own_columns = false;
+  plan->pack_a = plan->by_columns = plan->in_parts = plan->asks_for_a = plan->asks_for_c = plan->own_columns = false;
   plan->b_source = WS_B_PACKED_ONCE;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
@@ -461,8 +472,8 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->own_columns =
-      false;
+  plan->pack_a = plan->by_columns = plan->in_parts = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows =
+      plan->own_columns = false;
   plan->b_source = WS_B_PACKED_ONCE;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;

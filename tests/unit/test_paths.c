@@ -63,7 +63,7 @@ static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   plan.row = row;
   plan.path = ws_is_half(p->a.type) ? WS_PATH_HALF : WS_PATH_DIRECT;
   plan.pack_a = p->a.trans;
-  plan.by_columns = plan.asks_for_a = plan.asks_for_c = plan.transposed = plan.c_by_rows = false;
+  plan.by_columns = plan.in_parts = plan.asks_for_a = plan.asks_for_c = plan.transposed = plan.c_by_rows = false;
   plan.kc = kc;
   plan.bm = p->m, plan.bn = p->n, plan.nc = p->n;
   plan.n_products = 1;
@@ -92,6 +92,7 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   switch (drawn(0, 4)) {
   case 0: /* direct, panels of rows */
     plan.pack_a = p->a.trans || drawn(0, 1);
+    plan.in_parts = !plan.pack_a && row->ukr->part[0][0][0] && drawn(0, 1);
     plan.asks_for_a = !plan.pack_a && drawn(0, 1);
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 4);
@@ -104,6 +105,7 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   case 2: /* as the transpose, C by rows */
     plan.transposed = plan.c_by_rows = true;
     plan.pack_a = !p->b.trans || drawn(0, 1);
+    plan.in_parts = !plan.pack_a && row->ukr->part[0][0][0] && row->ukr->by_rows[0][0][0] && drawn(0, 1);
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 4);
     break;
@@ -132,11 +134,12 @@ static ws_plan plain_beside(const ws_plan *plan, const ws_problem *p) {
 enum { WORDS_BYTES = 192 };
 static const char *plan_words(const ws_plan *plan, char text[WORDS_BYTES]) {
   snprintf(text, WORDS_BYTES,
-           "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d asks=%d%d "
+           "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d parts=%d "
+           "asks=%d%d "
            "b=%d own=%d",
            plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
            (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
-           plan->asks_for_a, plan->asks_for_c, plan->b_source, plan->own_columns);
+           plan->in_parts, plan->asks_for_a, plan->asks_for_c, plan->b_source, plan->own_columns);
   return text;
 }
 

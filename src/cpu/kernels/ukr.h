@@ -32,6 +32,13 @@ enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
 typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
                        const ws_scale *scale, int64_t m);
 
+/* k steps of such a tile that has more of them, A from far away. The sums are in `sums` before, unless these are the first ones, and
+ * afterwards, unless these are the last ones, which write C: WS_PART_BY_ROWS: element (i, j) at c + j + i * ldc, where there is a tile that
+ * does. m * n sums (of complex numbers twice as many), m rounded up to vectors, aligned as vectors. */
+enum { WS_PART_FIRST = 1, WS_PART_LAST = 2, WS_PART_BY_ROWS = 4 };
+typedef void ws_part_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
+                        const ws_scale *scale, int64_t m, void *sums, int part);
+
 /* The tile m = mr, n = nr over two packed panels. `next`: k / 4 cache lines from here on are asked
  * for on the way; they are needed soon (the next panel of B: it comes from L3, and the processor
  * does not see it coming). */
@@ -153,9 +160,10 @@ typedef struct ws_ukr_set {
   /* The same tiles written by rows: element (i, j) of C is at c + j + i * ldc. [WS_B_ROWS or WS_B_COLS][vectors - 1][n - 1]; NULL: an
    * instruction set without them */
   ws_ukr_fn *by_rows[2][WS_MV_MAX][WS_NR_MAX];
-  ws_half_fn *half[2][2];          /* [WS_B_ROWS or WS_B_COLS][WS_HALF_...] */
-  ws_solve_fn *solve[2][2];        /* [direction][vectors - 1] */
-  ws_substitute_fn *substitute[2]; /* [vectors - 1] */
+  ws_part_fn *part[2][2][WS_NR_MAX]; /* [WS_B_ROWS or WS_B_COLS][vectors - 1][n - 1]; NULL: tiles of more vectors instead */
+  ws_half_fn *half[2][2];            /* [WS_B_ROWS or WS_B_COLS][WS_HALF_...] */
+  ws_solve_fn *solve[2][2];          /* [direction][vectors - 1] */
+  ws_substitute_fn *substitute[2];   /* [vectors - 1] */
   ws_substitute_small_fn *substitute_small;
   ws_gemv_fn *gemv;
   ws_dots_fn *dots;

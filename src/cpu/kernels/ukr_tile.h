@@ -234,14 +234,9 @@ WS_INLINE void WS_NAME(columns_of)(WS_V column[WS_MV_MAX][WS_NR_MAX], WS_V acc[W
   }
 }
 
-/* Any tile, written by rows: each vector's columns are transposed in registers. What C held is added to them as rows. */
-WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
-                                     const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
-  const bool masked = !WS_OVERLAPS || mv == 1;
-  const int64_t last = masked ? (mv - 1) * WS_VL : m_reals - WS_VL;
-  const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
-  WS_V acc[WS_MV_MAX][WS_NR_MAX];
-  WS_NAME(tile_sums)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
+/* A tile's sums, written by rows: each vector's columns are transposed in registers. What C held is added to them as rows. */
+WS_INLINE void WS_NAME(finish_by_rows)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t last, int64_t ldc, const ws_scale *scale,
+                                       WS_M mask, int64_t m_reals, const int mv, const int nrr, const bool masked) {
   const ws_scale s = *scale;
   WS_V column[WS_MV_MAX][WS_NR_MAX];
   if (WS_NAME(is_plain)(scale))
@@ -258,12 +253,24 @@ WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const 
     if (i == mv - 1 && overlap > 0)
 #pragma GCC unroll 12
       for (int j = 0; j < nrr / WS_UNIT; j++) column[i][j] = WS_OP(from_lane)(column[i][j], overlap);
+#else
+    (void)last;
 #endif
     if (s.beta_zero)
       WS_STORE_ROWS((const ws_vi *)column[i], nrr / WS_UNIT, n_rows, rows, step, NULL, NULL);
     else
       WS_STORE_ROWS((const ws_vi *)column[i], nrr / WS_UNIT, n_rows, rows, step, WS_NAME(row_added), &s);
   }
+}
+
+WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
+                                     const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+  const bool masked = !WS_OVERLAPS || mv == 1;
+  const int64_t last = masked ? (mv - 1) * WS_VL : m_reals - WS_VL;
+  const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
+  WS_V acc[WS_MV_MAX][WS_NR_MAX];
+  WS_NAME(tile_sums)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
+  WS_NAME(finish_by_rows)(acc, c, last, ldc, scale, mask, m_reals, mv, nrr, masked);
 }
 #endif
 

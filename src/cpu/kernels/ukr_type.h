@@ -27,6 +27,7 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
 #include "cpu/kernels/ukr_tile.h"
 
 #include "cpu/kernels/ukr_dots.h"
+#include "cpu/kernels/ukr_part.h"
 #include "cpu/kernels/ukr_solve.h"
 #include "cpu/kernels/ukr_vector.h"
 
@@ -80,6 +81,8 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
 #define WS_FAR_TILES(form) \
   { {0}, WS_WIDTHS(form##2, WS_NR) }
 #define WS_N_VECTORS 2
+#define WS_PARTS(form) \
+  { WS_WIDTHS(form##1, WS_NR), WS_WIDTHS(form##2, WS_NR) }
 #endif
 
 const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
@@ -93,6 +96,9 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .tile = {WS_TILES(rows), WS_TILES(cols), WS_FAR_TILES(far_rows), WS_FAR_TILES(far_cols)},
 #ifdef WS_STORE_ROWS
     .by_rows = {WS_TILES(by_rows_rows), WS_TILES(by_rows_cols)},
+#endif
+#ifdef WS_PARTS
+    .part = {WS_PARTS(part_rows), WS_PARTS(part_cols)},
 #endif
     .half = {{WS_NAME(half_rows_first), WS_NAME(half_rows_last)}, {WS_NAME(half_cols_first), WS_NAME(half_cols_last)}},
     .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
@@ -133,6 +139,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_TILES
 #undef WS_FAR_TILES
 #undef WS_N_VECTORS
+#undef WS_PARTS
 #undef WS_T
 #undef WS_PACK
 #undef WS_TRANSPOSE

@@ -19,6 +19,12 @@
 #else
 #define WS_TILE_BY_ROWS(name, mv, form)
 #endif
+#define WS_TILE_PART(name, mv, form)                                                                                       \
+  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,   \
+                              const ws_scale *scale, int64_t m, void *sums, int part) {                                    \
+    WS_NAME(part)                                                                                                          \
+    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, sums, part, mv, WS_N * WS_UNIT, form); \
+  }
 #define WS_TILES_OF(mv)                            \
   WS_TILE(rows##mv, mv, WS_B_ROWS)                 \
   WS_TILE(cols##mv, mv, WS_B_COLS)                 \
@@ -30,6 +36,10 @@ WS_TILES_OF(2)
 #if WS_NR_3 == 0
 WS_TILE(far_rows2, 2, WS_B_ROWS | WS_A_FAR)
 WS_TILE(far_cols2, 2, WS_B_COLS | WS_A_FAR)
+WS_TILE_PART(part_rows1, 1, WS_B_ROWS)
+WS_TILE_PART(part_rows2, 2, WS_B_ROWS)
+WS_TILE_PART(part_cols1, 1, WS_B_COLS)
+WS_TILE_PART(part_cols2, 2, WS_B_COLS)
 #endif
 #if WS_N <= WS_NR_3
 WS_TILES_OF(3)
@@ -43,6 +53,7 @@ WS_TILE(far_cols4, 4, WS_B_COLS | WS_A_FAR)
 #endif
 
 #undef WS_TILES_OF
+#undef WS_TILE_PART
 #undef WS_TILE_BY_ROWS
 #undef WS_TILE
 #undef WS_N
