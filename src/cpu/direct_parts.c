@@ -1,12 +1,12 @@
-/* direct_parts.c - the direct path where A comes from far away and has few columns of B beside it: the rows of a block take some columns
- * of A, in long runs, before they take the next ones (cpu/kernels/ukr_part.h). */
+/* direct_parts.c - the direct path where whole tiles would read far or torn operands: the rows of a block take some columns of A, in long
+ * runs, before they take the next ones (plan.c's k_of_part, cpu/kernels/ukr_part.h). */
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/rectangle.h"
 #include "cpu/room.h"
 
-/* Zen 3, FP32, 12 shapes: 32 columns of A at a time 1.26 of whole tiles, 16 and 64 1.11 and 1.15; sums that stay in L1. */
-enum { K_OF_PART = 32, SUMS_BYTES = 32 * 1024 };
+/* Of sums at a time: they stay in L1. */
+enum { SUMS_BYTES = 32 * 1024 };
 
 /* Columns k1 .. k1 + k of A, of the rows and columns of r. */
 static void add_part(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k1,
@@ -40,7 +40,7 @@ void ws_direct_parts(const ws_problem *p, const ws_plan *plan, const ws_rectangl
     for (r.i0 = all->i0; r.i0 < all->i1; r.i0 = r.i1) {
       r.i1 = ws_min(all->i1, r.i0 + n_rows);
       for (int64_t k, at = 0; at < kb; at += k) {
-        k = ws_min(K_OF_PART, kb - at);
+        k = ws_min(plan->k_of_part, kb - at);
         const int part =
             (at == 0 ? WS_PART_FIRST : 0) | (at + k == kb ? WS_PART_LAST : 0) | (plan->c_by_rows ? WS_PART_BY_ROWS : 0);
         add_part(p, plan, &r, scale, k0 + at, k, part, room.at);

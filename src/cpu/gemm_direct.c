@@ -168,7 +168,7 @@ static inline void multiply_block(const ws_problem *p, const ws_plan *plan, cons
   const int64_t kb = ws_min(plan->kc, p->k - k0);
   if (plan->pack_a)
     packed_a(p, plan, r, scale, k0, kb);
-  else if (plan->in_parts)
+  else if (plan->k_of_part > 0)
     ws_direct_parts(p, plan, r, scale, k0, kb);
   else
     plain_a(p, plan, r, scale, k0, kb);

@@ -10,7 +10,7 @@ void ws_cpu_small(const ws_problem *p, const ws_cpu_row *row);
 void ws_cpu_small_by_rows(const ws_problem *p, const ws_cpu_row *row);
 void ws_cpu_small_dots(const ws_problem *p, const ws_cpu_row *row);
 void ws_direct_run(const ws_problem *p, const ws_plan *plan);
-/* A part of C, over one block of k: of a plan that goes in parts. */
+/* A part of C, over one block of k: of a plan with k_of_part. */
 void ws_direct_parts(const ws_problem *p, const ws_plan *plan, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
                      int64_t kb);
 void ws_dots_run(const ws_problem *p, const ws_plan *plan);

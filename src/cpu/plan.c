@@ -109,13 +109,26 @@ static int64_t items_with_copies(const ws_problem *p, int n_threads) {
   return ws_max(1, ws_min(ITEMS_PER_THREAD, ws_max(p->m, p->n) / LINES_OF_COPY / n_threads));
 }
 
-/* Few columns, and a far A: by parts it is read in long runs (Zen 3, 20 shapes of up to 24 columns: FP32 1.23 and FP64 complex 1.35 of
- * whole tiles; up to 48 columns 1.06 to 1.16 of a packed A; an A of up to 2 MB, which stays near, 0.88 to 1.04). */
-static bool goes_in_parts(const ws_problem *p, const ws_cpu_row *row) {
-  enum { FEW = 48, FEW_BYTES = 384 };
+/* Of all of C, which stay in L1. */
+static bool sums_stay_near(const ws_problem *p) {
+  enum { SUMS_BYTES = 32 * 1024 };
+  const double bytes = ws_types[p->a.type].bytes * ws_types[p->a.type].n_real;
+  return (double)p->m * (double)p->n * bytes <= SUMS_BYTES;
+}
+
+/* Of k, of a part; 0: whole tiles.
+ *   - Few columns and a far A, which is read in long runs then (Zen 3, 20 shapes of up to 24 columns: FP32 1.23 and FP64 complex 1.35 of whole
+ *     tiles; up to 48 columns 1.06 to 1.16 of a packed A; an A of up to 2 MB, which stays near, 0.88 to 1.04).
+ *   - A B along its rows, of which a strip takes a few numbers each: their lines leave L1 before the next strip wants them (24 shapes of 14
+ *     to 68 columns, k from 256: s 1.11, d 1.10, c 1.08, z 1.04 of whole tiles; up to 12 columns 0.97). */
+static int k_of_part(const ws_problem *p, const ws_cpu_row *row) {
+  enum { FEW = 48, FEW_BYTES = 384, OF_FAR_A = 32, OF_TORN_B = 64, LEAST_N = 14, MOST_N = 32 };
+  if (!row->ukr->part[0][0][0] || p->a.trans) return 0;
   const double bytes = ws_types[p->a.type].bytes, a_bytes = (double)p->m * (double)p->k * bytes;
-  return row->ukr->part[0][0][0] && !p->a.trans && p->n <= FEW && (double)p->n * bytes <= FEW_BYTES &&
-         p->k >= LEAST_K_OF_ASKING && a_bytes > 4 * (double)ws_machine_get()->l2_bytes;
+  if (a_bytes > 4 * (double)ws_machine_get()->l2_bytes)
+    return p->n <= FEW && (double)p->n * bytes <= FEW_BYTES && p->k >= LEAST_K_OF_ASKING ? OF_FAR_A : 0;
+  const bool is_torn = p->b.trans && p->n >= LEAST_N && p->k >= 4 * OF_TORN_B;
+  return is_torn && (p->n <= MOST_N || sums_stay_near(p)) ? OF_TORN_B : 0;
 }
 
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
@@ -132,8 +145,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   plan->by_columns =
       plan->pack_a ? !plan->c_by_rows && goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && is_from_memory;
   plan->asks_for_c = plan->by_columns && is_from_memory;
-  plan->in_parts = goes_in_parts(p, row) && (!plan->c_by_rows || row->ukr->by_rows[0][0][0]);
-  plan->asks_for_a = !plan->pack_a && !plan->in_parts && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
+  plan->k_of_part = !plan->c_by_rows || row->ukr->by_rows[0][0][0] ? k_of_part(p, row) : 0;
+  plan->asks_for_a = !plan->pack_a && plan->k_of_part == 0 && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   work = work_of_batch(p, row, work);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
@@ -288,6 +301,13 @@ static bool columns_meet(const ws_problem *p) {
 /* Tiles of two vectors alone (AVX2) read A in short pieces, of a page each: packing it once pays sooner. */
 static bool reads_short_pieces(const ws_cpu_row *row) { return row->ukr->n_vectors == 2; }
 
+/* As of k_of_part, but C is too large for its sums to stay near: packed (Zen 3, 14 shapes of up to 600 rows and columns, k from 160: 1.16 in
+ * FP32, 1.15 in FP64, 1.24 and 1.28 in complex of direct; k of 83 to 138 0.7 to 1.1). */
+static bool wants_packed_strips(const ws_problem *p, const ws_cpu_row *row) {
+  enum { LEAST_N = 33, LEAST_K = 150 };
+  return reads_short_pieces(row) && !p->a.trans && p->b.trans && p->n >= LEAST_N && p->k >= LEAST_K && !sums_stay_near(p);
+}
+
 /* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache
  * and take A and B with them, so they are read from far away again and again (Sapphire Rapids:
  * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
@@ -311,9 +331,12 @@ static bool direct_pays(const ws_problem *p, const ws_cpu_row *row) {
   /* Zen 3, all types: n of 48 and 55, A of 1 to 7 MB packed 1.08 to 1.17 of direct; n of 12 and 24 0.5 to 1.02 */
   const bool has_long_panels = reads_short_pieces(row) && a_bytes > 2 * l2_bytes;
   const bool is_thin =
-      goes_in_parts(p, row) || (!p->a.trans && p->n <= (p->b.trans || has_long_panels ? 24 : 64) && a_bytes <= 32 * l2_bytes);
-  const double most_b_bytes = p->a.trans ? l2_bytes : l2_bytes * 3 / 2; /* panels of A are asked for ahead, and taller */
-  return !columns_meet(p) && (is_thin || (b_bytes <= most_b_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p, row)));
+      k_of_part(p, row) > 0 || (!p->a.trans && p->n <= (p->b.trans || has_long_panels ? 24 : 64) && a_bytes <= 32 * l2_bytes);
+  /* untransposed, panels of A are asked for ahead, and taller; those of two vectors are not (Zen 3, NN 55 x 129 x 597 and 170 x 547 x 531 1.1 to 1.2 packed) */
+  const bool pays_sooner = p->a.trans || (reads_short_pieces(row) && p->n >= 96);
+  const double most_b_bytes = pays_sooner ? l2_bytes : l2_bytes * 3 / 2;
+  const bool stays_near = b_bytes <= most_b_bytes && a_bytes <= 4 * l2_bytes;
+  return !columns_meet(p) && (is_thin || (stays_near && !wants_packed_strips(p, row) && !c_streams(p, row)));
 }
 
 wsgemm_policy ws_cpu_policy(const ws_call *call, const ws_tuning *tuning) {
@@ -367,7 +390,7 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
  * (Zen 3: 16 x 1430 x 1423 1.1 of direct in FP32, 1.9 in FP64). */
 static int64_t few_panels(const ws_problem *p, const ws_cpu_row *row) {
   if (p->a.trans == p->b.trans) return 2;
-  if (p->a.trans) return 1;
+  if (p->a.trans || wants_packed_strips(p, row)) return 1;
   const double b_bytes = (double)p->n * (double)p->k * ws_types[p->a.type].bytes;
   return reads_short_pieces(row) && b_bytes > 2 * (double)ws_machine_get()->l2_bytes ? 0 : 4;
 }
@@ -398,11 +421,12 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = plan->in_parts = plan->asks_for_a = plan->asks_for_c = plan->own_columns = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->own_columns = false;
   plan->b_source = WS_B_PACKED_ONCE;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->n_products = 1;
+  plan->k_of_part = 0;
   plan->n_threads = 1;
   plan->thread_limit = 0;
   plan->tuned = is_vector || has_dots || plan->c_by_rows ? ws_tuned_model() : tuned_for(call, given, plan, work);
@@ -472,11 +496,12 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->in_parts = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows =
-      plan->own_columns = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->own_columns =
+      false;
   plan->b_source = WS_B_PACKED_ONCE;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
+  plan->k_of_part = 0;
   plan->n_threads = 1;
   plan->thread_limit = 0;
   const bool may_be_tuned = p->tuning || products * (double)p->batch_count >= WS_TUNE_LEAST_WORK;

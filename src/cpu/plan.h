@@ -30,7 +30,7 @@ typedef struct ws_plan {
   /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
   bool by_columns;
   bool asks_for_a;      /* DIRECT: A comes from far away, columns apart */
-  bool in_parts;        /* DIRECT: all rows take some columns of a far A before they take the next ones */
+  int k_of_part;        /* DIRECT: all rows take so many columns of A before they take the next ones; 0: all of them */
   bool asks_for_c;      /* direct: each tile of C is asked for while the one before is computed */
   bool transposed;      /* computed as its transpose: m = 1, few rows, or few columns */
   bool c_by_rows;       /* DIRECT, transposed: the tiles of C are written by rows */

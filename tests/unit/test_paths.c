@@ -63,7 +63,8 @@ static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   plan.row = row;
   plan.path = ws_is_half(p->a.type) ? WS_PATH_HALF : WS_PATH_DIRECT;
   plan.pack_a = p->a.trans;
-  plan.by_columns = plan.in_parts = plan.asks_for_a = plan.asks_for_c = plan.transposed = plan.c_by_rows = false;
+  plan.k_of_part = 0;
+  plan.by_columns = plan.asks_for_a = plan.asks_for_c = plan.transposed = plan.c_by_rows = false;
   plan.kc = kc;
   plan.bm = p->m, plan.bn = p->n, plan.nc = p->n;
   plan.n_products = 1;
@@ -92,7 +93,7 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   switch (drawn(0, 4)) {
   case 0: /* direct, panels of rows */
     plan.pack_a = p->a.trans || drawn(0, 1);
-    plan.in_parts = !plan.pack_a && row->ukr->part[0][0][0] && drawn(0, 1);
+    if (!plan.pack_a && row->ukr->part[0][0][0]) plan.k_of_part = (int)(drawn(0, 1) * drawn(1, 70));
     plan.asks_for_a = !plan.pack_a && drawn(0, 1);
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 4);
@@ -105,7 +106,7 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   case 2: /* as the transpose, C by rows */
     plan.transposed = plan.c_by_rows = true;
     plan.pack_a = !p->b.trans || drawn(0, 1);
-    plan.in_parts = !plan.pack_a && row->ukr->part[0][0][0] && row->ukr->by_rows[0][0][0] && drawn(0, 1);
+    if (!plan.pack_a && row->ukr->part[0][0][0] && row->ukr->by_rows[0][0][0]) plan.k_of_part = (int)(drawn(0, 1) * drawn(1, 70));
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 4);
     break;
@@ -139,7 +140,7 @@ static const char *plan_words(const ws_plan *plan, char text[WORDS_BYTES]) {
            "b=%d own=%d",
            plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
            (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
-           plan->in_parts, plan->asks_for_a, plan->asks_for_c, plan->b_source, plan->own_columns);
+           plan->k_of_part, plan->asks_for_a, plan->asks_for_c, plan->b_source, plan->own_columns);
   return text;
 }
 

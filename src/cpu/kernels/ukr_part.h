@@ -1,8 +1,9 @@
 /* ukr_part.h - a part of a register tile's k, written once over the vector operations. Included by ukr_type.h.
  *
- * For an A that comes from far away, with few columns of B. A tile alone reads one short piece of each column of A, each in a page of its
- * own, and the processor does not see them coming. By parts all rows take some columns of A, which are read in long runs, before they
- * take the next ones; a tile's sums wait in memory. They are the same chains, so the bits are those of the whole tile. */
+ * By parts all rows take some columns of A before they take the next ones; a tile's sums wait in memory. So a far A is read in long runs: a
+ * whole tile reads one short piece of each column, each in a page of its own, and the processor does not see them coming. And the lines of a
+ * B that lies along its rows, of which a strip of columns takes a few numbers each, are still in L1 for the next strip. The sums are the same
+ * chains, so the bits are those of the whole tile. */
 
 /* Ahead in its column, where the tiles of the next rows find it: rows in tiles (Zen 3: 4 best from memory, 2 as good from L3, 8 and 12
  * worse). */
