@@ -5,9 +5,6 @@
 #include "cpu/rectangle.h"
 #include "cpu/room.h"
 
-/* Of sums at a time: they stay in L1. */
-enum { SUMS_BYTES = 32 * 1024 };
-
 /* Columns k1 .. k1 + k of A, of the rows and columns of r. */
 static void add_part(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k1,
                      int64_t k, int part, char *sums) {
@@ -31,9 +28,9 @@ static void add_part(const ws_problem *p, const ws_plan *plan, const ws_rectangl
 void ws_direct_parts(const ws_problem *p, const ws_plan *plan, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
                      int64_t kb) {
   const int64_t mr = plan->row->mr, column_bytes = mr * ws_types[p->a.type].n_real * ws_types[p->a.type].bytes;
-  const int64_t n_columns = ws_min(all->j1 - all->j0, SUMS_BYTES / column_bytes),
-                n_rows = SUMS_BYTES / (column_bytes * n_columns) * mr;
-  const ws_room room = ws_room_take(SUMS_BYTES);
+  const int64_t n_columns = ws_min(all->j1 - all->j0, WS_SUMS_BYTES / column_bytes),
+                n_rows = WS_SUMS_BYTES / (column_bytes * n_columns) * mr;
+  const ws_room room = ws_room_take(WS_SUMS_BYTES);
   ws_rectangle r = *all;
   for (r.j0 = all->j0; r.j0 < all->j1; r.j0 = r.j1) {
     r.j1 = ws_min(all->j1, r.j0 + n_columns);

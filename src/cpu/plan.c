@@ -109,11 +109,13 @@ static int64_t items_with_copies(const ws_problem *p, int n_threads) {
   return ws_max(1, ws_min(ITEMS_PER_THREAD, ws_max(p->m, p->n) / LINES_OF_COPY / n_threads));
 }
 
-/* Of all of C, which stay in L1. */
+/* Tiles of two vectors alone (AVX2) read A in short pieces, of a page each: packing it once, or going by parts of k, pays sooner. */
+static bool reads_short_pieces(const ws_cpu_row *row) { return row->ukr->n_vectors == 2; }
+
+/* Of all of C. */
 static bool sums_stay_near(const ws_problem *p) {
-  enum { SUMS_BYTES = 32 * 1024 };
   const double bytes = ws_types[p->a.type].bytes * ws_types[p->a.type].n_real;
-  return (double)p->m * (double)p->n * bytes <= SUMS_BYTES;
+  return (double)p->m * (double)p->n * bytes <= WS_SUMS_BYTES;
 }
 
 /* Of k, of a part; 0: whole tiles.
@@ -123,7 +125,7 @@ static bool sums_stay_near(const ws_problem *p) {
  *     to 68 columns, k from 256: s 1.11, d 1.10, c 1.08, z 1.04 of whole tiles; up to 12 columns 0.97). */
 static int k_of_part(const ws_problem *p, const ws_cpu_row *row) {
   enum { FEW = 48, FEW_BYTES = 384, OF_FAR_A = 32, OF_TORN_B = 64, LEAST_N = 14, MOST_N = 32 };
-  if (!row->ukr->part[0][0][0] || p->a.trans) return 0;
+  if (!reads_short_pieces(row) || p->a.trans) return 0;
   const double bytes = ws_types[p->a.type].bytes, a_bytes = (double)p->m * (double)p->k * bytes;
   if (a_bytes > 4 * (double)ws_machine_get()->l2_bytes)
     return p->n <= FEW && (double)p->n * bytes <= FEW_BYTES && p->k >= LEAST_K_OF_ASKING ? OF_FAR_A : 0;
@@ -298,9 +300,6 @@ static bool columns_meet(const ws_problem *p) {
          p->k <= (p->n <= FEW ? MOST_K_OF_FEW : MOST_K) && bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 8;
 }
 
-/* Tiles of two vectors alone (AVX2) read A in short pieces, of a page each: packing it once pays sooner. */
-static bool reads_short_pieces(const ws_cpu_row *row) { return row->ukr->n_vectors == 2; }
-
 /* As of k_of_part, but C is too large for its sums to stay near: packed (Zen 3, 14 shapes of up to 600 rows and columns, k from 160: 1.16 in
  * FP32, 1.15 in FP64, 1.24 and 1.28 in complex of direct; k of 83 to 138 0.7 to 1.1). */
 static bool wants_packed_strips(const ws_problem *p, const ws_cpu_row *row) {
@@ -332,7 +331,8 @@ static bool direct_pays(const ws_problem *p, const ws_cpu_row *row) {
   const bool has_long_panels = reads_short_pieces(row) && a_bytes > 2 * l2_bytes;
   const bool is_thin =
       k_of_part(p, row) > 0 || (!p->a.trans && p->n <= (p->b.trans || has_long_panels ? 24 : 64) && a_bytes <= 32 * l2_bytes);
-  /* untransposed, panels of A are asked for ahead, and taller; those of two vectors are not (Zen 3, NN 55 x 129 x 597 and 170 x 547 x 531 1.1 to 1.2 packed) */
+  /* Untransposed, panels of A are asked for ahead, and taller; those of two vectors are not (Zen 3, NN 55 x 129 x 597 and
+   * 170 x 547 x 531: packed 1.1 to 1.2). */
   const bool pays_sooner = p->a.trans || (reads_short_pieces(row) && p->n >= 96);
   const double most_b_bytes = pays_sooner ? l2_bytes : l2_bytes * 3 / 2;
   const bool stays_near = b_bytes <= most_b_bytes && a_bytes <= 4 * l2_bytes;

@@ -53,6 +53,9 @@ enum { WS_FEW_COLUMNS = 128 };
  * (cpu/workspace.h). */
 enum { WS_STACK_PANEL_BYTES = 16 * 1024 };
 
+/* Sums of a product that goes by parts of k, at a time: they stay in L1. */
+enum { WS_SUMS_BYTES = 32 * 1024 };
+
 enum { WS_SMALL_WORK = 1 << 16 };
 
 static inline bool ws_is_small_as(const ws_problem *p, const ws_cpu_row *row, int64_t m, int64_t n) {

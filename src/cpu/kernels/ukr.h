@@ -32,9 +32,9 @@ enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
 typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
                        const ws_scale *scale, int64_t m);
 
-/* k steps of such a tile that has more of them, A from far away. The sums are in `sums` before, unless these are the first ones, and
- * afterwards, unless these are the last ones, which write C: WS_PART_BY_ROWS: element (i, j) at c + j + i * ldc, where there is a tile that
- * does. m * n sums (of complex numbers twice as many), m rounded up to vectors, aligned as vectors. */
+/* A part of such a tile's k. The sums are taken from `sums`, but by the first part, and left there, but by the last one, which writes C; with
+ * WS_PART_BY_ROWS element (i, j) of it is at c + j + i * ldc, for an instruction set whose tiles can. `sums` has room for m * n numbers (of
+ * complex elements twice as many), m rounded up to vectors, and is aligned as vectors are. */
 enum { WS_PART_FIRST = 1, WS_PART_LAST = 2, WS_PART_BY_ROWS = 4 };
 typedef void ws_part_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
                         const ws_scale *scale, int64_t m, void *sums, int part);
