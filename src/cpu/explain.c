@@ -19,6 +19,7 @@ void ws_cpu_explain(const ws_call *call, const ws_problem *p, int device, ws_tex
               : packs_lines                                                  ? " (panels of B packed)"
                                                                              : "");
   ws_text_add(t, "k_block: %lld\ntile: %lldx%lld\n", (long long)plan.kc, (long long)plan.bm, (long long)plan.bn);
+  if (plan.k_of_part > 0) ws_text_add(t, "k_part: %d\n", plan.k_of_part);
   if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
   if (plan.b_source == WS_B_IN_PLACE) ws_text_add(t, "operand_b: read in place\n");
   if (plan.b_source == WS_B_OF_EACH) ws_text_add(t, "operand_b: packed by each worker\n");

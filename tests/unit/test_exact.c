@@ -105,6 +105,12 @@ static void few_paths(void) {
     REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
     CHECK(explained_is(h, &long_a, "path", "dots"), "type %d: few columns", type);
     CHECK(explained_is(h, &long_b, "path", "vector"), "type %d: one row", type);
+    /* an A from far away, in parts of k where tiles have two vectors alone */
+    const wsgemm_gemm_desc far_a =
+        gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 4096, 8, 16384);
+    char kernel[128];
+    REQUIRE(explained_text(h, &far_a, "kernel", kernel), "kernel");
+    CHECK(explained_number(h, &far_a, "k_part", 0) == (strstr(kernel, "avx512") ? 0 : 32), "type %d: %s", type, kernel);
     wsgemm_set_invariant(h, 1);
     CHECK(!explained_is(h, &long_a, "path", "dots"), "type %d: invariant", type);
     wsgemm_destroy(h);
