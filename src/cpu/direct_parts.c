@@ -1,5 +1,5 @@
-/* direct_parts.c - the direct path where whole tiles would read far or torn operands: the rows of a block take some columns of A, in long
- * runs, before they take the next ones (plan.c's k_of_part, cpu/kernels/ukr_part.h). */
+/* direct_parts.c - the direct path where whole tiles would read short pieces of far or partial cache lines: the rows of a block take some
+ * columns of A, in long runs, before they take the next ones (plan.c's k_of_part, cpu/kernels/ukr_tile.h). */
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/rectangle.h"

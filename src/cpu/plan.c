@@ -121,16 +121,16 @@ static bool sums_stay_near(const ws_problem *p) {
 /* Of k, of a part; 0: whole tiles.
  *   - Few columns and a far A, which is read in long runs then (Zen 3, 20 shapes of up to 24 columns: FP32 1.23 and FP64 complex 1.35 of whole
  *     tiles; up to 48 columns 1.06 to 1.16 of a packed A; an A of up to 2 MB, which stays near, 0.88 to 1.04).
- *   - A B along its rows, of which a strip takes a few numbers each: their lines leave L1 before the next strip wants them (24 shapes of 14
+ *   - A B along its rows, of which a strip takes a part of each cache line: the lines leave L1 before the next strip wants them (24 shapes of 14
  *     to 68 columns, k from 256: s 1.11, d 1.10, c 1.08, z 1.04 of whole tiles; up to 12 columns 0.97). */
 static int k_of_part(const ws_problem *p, const ws_cpu_row *row) {
-  enum { FEW = 48, FEW_BYTES = 384, OF_FAR_A = 32, OF_TORN_B = 64, LEAST_N = 14, MOST_N = 32 };
+  enum { FEW = 48, FEW_BYTES = 384, OF_FAR_A = 32, OF_PARTIAL_LINES = 64, LEAST_N = 14, MOST_N = 32 };
   if (!reads_short_pieces(row) || p->a.trans) return 0;
   const double bytes = ws_types[p->a.type].bytes, a_bytes = (double)p->m * (double)p->k * bytes;
   if (a_bytes > 4 * (double)ws_machine_get()->l2_bytes)
     return p->n <= FEW && (double)p->n * bytes <= FEW_BYTES && p->k >= LEAST_K_OF_ASKING ? OF_FAR_A : 0;
-  const bool is_torn = p->b.trans && p->n >= LEAST_N && p->k >= 4 * OF_TORN_B;
-  return is_torn && (p->n <= MOST_N || sums_stay_near(p)) ? OF_TORN_B : 0;
+  const bool has_partial_lines = p->b.trans && p->n >= LEAST_N && p->k >= 4 * OF_PARTIAL_LINES;
+  return has_partial_lines && (p->n <= MOST_N || sums_stay_near(p)) ? OF_PARTIAL_LINES : 0;
 }
 
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {

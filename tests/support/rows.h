@@ -50,8 +50,8 @@ long long explained_number(wsgemm_handle *handle, const wsgemm_gemm_desc *d, con
 /* Whether wsgemm_explain's text for d has the line "key: value". */
 bool explained_is(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, const char *value);
 
-/* The smallest n for which an m x n x k product packs both operands (column-major, no transposes);
- * it depends on the caches. */
+/* An n for which an m x n x k product packs both operands (column-major, no transposes), and for n - 1 does not;
+ * it depends on the caches. AVX2 may pack from fewer columns on, and not again before many more. */
 int64_t packed_n(wsgemm_handle *handle, wsgemm_type type, int64_t m, int64_t k);
 
 wsgemm_op draw_op(wsgemm_type type, struct check_random *rng);

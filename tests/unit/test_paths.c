@@ -136,8 +136,7 @@ enum { WORDS_BYTES = 192 };
 static const char *plan_words(const ws_plan *plan, char text[WORDS_BYTES]) {
   snprintf(text, WORDS_BYTES,
            "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d by_rows=%d parts=%d "
-           "asks=%d%d "
-           "b=%d own=%d",
+           "asks=%d%d b=%d own=%d",
            plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
            (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns, plan->c_by_rows,
            plan->k_of_part, plan->asks_for_a, plan->asks_for_c, plan->b_source, plan->own_columns);

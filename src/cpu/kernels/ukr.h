@@ -26,7 +26,7 @@
 #include "core/scale.h"
 #include "wsgemm.h"
 
-enum { WS_B_ROWS = 0, WS_B_COLS = 1, WS_A_FAR = 2, WS_N_FORMS = 4 };
+enum { WS_B_ROWS = 0, WS_B_COLS = 1, WS_A_FAR = 2, WS_N_FORMS = 4, WS_K_IN_PARTS = 4 /* of a ws_part_fn, not of a tile */ };
 enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
 
 typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,

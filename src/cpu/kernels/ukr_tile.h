@@ -10,7 +10,12 @@
  * mv, nrr, form and masked. Strides count reals here, not elements.
  *
  * A tile's last vector begins `last` reals behind its first one. Its rows beyond the tile are masked off; but without
- * masks (WS_OVERLAPS) it is that of the last rows, if there are several, and computes some rows of the one before again. */
+ * masks (WS_OVERLAPS) it is that of the last rows, if there are several, and computes some rows of the one before again.
+ *
+ * By parts of k all rows take some columns of A before they take the next ones; a tile's sums wait in memory. So a far A is read in long
+ * runs: a whole tile reads one short piece of each column, each in a page of its own, and the processor does not see them coming. And the
+ * cache lines of a B along its rows, of which a strip of columns takes a few numbers each, are still in L1 for the next strip. The sums are
+ * the same chains, so the bits are those of the whole tile. */
 
 #define WS_INLINE static inline __attribute__((always_inline))
 
@@ -181,29 +186,24 @@ WS_INLINE void WS_NAME(ask_for)(const R *a, const int mv) {
   __builtin_prefetch(a + mv * WS_VL - 1);
 }
 
-/* The sums of any tile of mv vectors. */
-WS_INLINE void WS_NAME(tile_sums)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k, const R *a, int64_t last, int64_t a_ld, const R *b,
+/* acc += A B, of any tile of mv vectors. */
+WS_INLINE void WS_NAME(add_steps)(WS_V acc[WS_MV_MAX][WS_NR_MAX], int64_t k, const R *a, int64_t last, int64_t a_ld, const R *b,
                                   int64_t b_ld, WS_M mask, const int mv, const int nrr, const int form, const bool masked) {
-  enum { AHEAD = 24 }; /* 8 to 64 differ little; in L1, also where columns meet in few of its sets */
-  WS_NAME(clear)(acc, mv, nrr);
+  enum {
+    AHEAD = 24, /* columns: 8 to 64 differ little; in L1, also where columns meet in few of its sets */
+    /* of the same column, for the tiles of the next rows (Zen 3: best from memory; half as many as good from L3, two and three times as
+     * many worse) */
+    ROWS_AHEAD = 4 * WS_MV * WS_VL
+  };
   WS_NAME(b_at) b_at = WS_NAME(b_begin)(b, b_ld, nrr, form);
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k; p++) {
     if (form & WS_A_FAR) WS_NAME(ask_for)(a + AHEAD * a_ld, mv);
+    if (form & WS_K_IN_PARTS) __builtin_prefetch(a + ROWS_AHEAD);
     WS_NAME(step)(acc, a, last, &b_at, b_ld, mask, mv, nrr, form, masked);
     a += a_ld;
     WS_NAME(b_next)(&b_at, b_ld, nrr, form);
   }
-}
-
-WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
-  const bool masked = !WS_OVERLAPS || mv == 1;
-  const int64_t last = masked ? (mv - 1) * WS_VL : m_reals - WS_VL;
-  const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
-  WS_V acc[WS_MV_MAX][WS_NR_MAX];
-  WS_NAME(tile_sums)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
-  WS_NAME(finish_all)(acc, c, last, ldc, scale, mask, mv, nrr, masked);
 }
 
 #ifdef WS_STORE_ROWS
@@ -263,16 +263,41 @@ WS_INLINE void WS_NAME(finish_by_rows)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int
   }
 }
 
-WS_INLINE void WS_NAME(edge_by_rows)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
-                                     const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+#endif
+
+/* Vector i of column j of a tile's sums, while they wait in memory for the next part of k. */
+WS_INLINE R *WS_NAME(waiting)(R *sums, const int i, const int j, const int mv) { return sums + (j * mv + i) * WS_VL; }
+
+/* Any tile. part: as ws_part_fn has it; of a whole tile, first and last. */
+WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
+                             const ws_scale *scale, int64_t m_reals, R *sums, const int part, const int mv, const int nrr,
+                             const int form) {
   const bool masked = !WS_OVERLAPS || mv == 1;
   const int64_t last = masked ? (mv - 1) * WS_VL : m_reals - WS_VL;
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
-  WS_NAME(tile_sums)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
-  WS_NAME(finish_by_rows)(acc, c, last, ldc, scale, mask, m_reals, mv, nrr, masked);
-}
+  WS_NAME(clear)(acc, mv, nrr);
+  if (!(part & WS_PART_FIRST))
+#pragma GCC unroll 4
+    for (int i = 0; i < mv; i++)
+#pragma GCC unroll 12
+      for (int j = 0; j < nrr; j++) acc[i][j] = WS_OP(load)(WS_NAME(waiting)(sums, i, j, mv));
+  WS_NAME(add_steps)(acc, k, a, last, a_ld, b, b_ld, mask, mv, nrr, form, masked);
+  if (!(part & WS_PART_LAST)) {
+#pragma GCC unroll 4
+    for (int i = 0; i < mv; i++)
+#pragma GCC unroll 12
+      for (int j = 0; j < nrr; j++) WS_OP(store)(WS_NAME(waiting)(sums, i, j, mv), acc[i][j]);
+    return;
+  }
+#ifdef WS_STORE_ROWS
+  if (part & WS_PART_BY_ROWS) {
+    WS_NAME(finish_by_rows)(acc, c, last, ldc, scale, mask, m_reals, mv, nrr, masked);
+    return;
+  }
 #endif
+  WS_NAME(finish_all)(acc, c, last, ldc, scale, mask, mv, nrr, masked);
+}
 
 /* The full tile over packed panels. The next steps of A are asked for early: A's panel streams from
  * L2 while B's stays in L1. C is asked for before the k loop, so that it is there at its end. asks:

@@ -27,7 +27,6 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
 #include "cpu/kernels/ukr_tile.h"
 
 #include "cpu/kernels/ukr_dots.h"
-#include "cpu/kernels/ukr_part.h"
 #include "cpu/kernels/ukr_solve.h"
 #include "cpu/kernels/ukr_vector.h"
 

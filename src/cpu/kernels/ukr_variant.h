@@ -2,28 +2,24 @@
  * function for each operand form and number of vectors that leaves room for the width, all of them
  * the inlined tile with constants put in. */
 
-#define WS_TILE(name, mv, form)                                                                                          \
-  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc, \
-                              const ws_scale *scale, int64_t m) {                                                        \
-    WS_NAME(edge)                                                                                                        \
-    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, mv, WS_N * WS_UNIT, form);           \
+#define WS_WHOLE_TILE(name, mv, form, part)                                                                                \
+  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,   \
+                              const ws_scale *scale, int64_t m) {                                                          \
+    WS_NAME(edge)                                                                                                          \
+    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, NULL, part, mv, WS_N * WS_UNIT, form); \
   }
-
+#define WS_TILE(name, mv, form) WS_WHOLE_TILE(name, mv, form, WS_PART_FIRST | WS_PART_LAST)
 #ifdef WS_STORE_ROWS
-#define WS_TILE_BY_ROWS(name, mv, form)                                                                                  \
-  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc, \
-                              const ws_scale *scale, int64_t m) {                                                        \
-    WS_NAME(edge_by_rows)                                                                                                \
-    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, mv, WS_N * WS_UNIT, form);           \
-  }
+#define WS_TILE_BY_ROWS(name, mv, form) WS_WHOLE_TILE(name, mv, form, WS_PART_FIRST | WS_PART_LAST | WS_PART_BY_ROWS)
 #else
 #define WS_TILE_BY_ROWS(name, mv, form)
 #endif
-#define WS_TILE_PART(name, mv, form)                                                                                       \
-  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,   \
-                              const ws_scale *scale, int64_t m, void *sums, int part) {                                    \
-    WS_NAME(part)                                                                                                          \
-    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, sums, part, mv, WS_N * WS_UNIT, form); \
+#define WS_TILE_PART(name, mv, form)                                                                                     \
+  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc, \
+                              const ws_scale *scale, int64_t m, void *sums, int part) {                                  \
+    WS_NAME(edge)                                                                                                        \
+    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, sums, part, mv, WS_N * WS_UNIT,      \
+     (form) | WS_K_IN_PARTS);                                                                                            \
   }
 #define WS_TILES_OF(mv)                            \
   WS_TILE(rows##mv, mv, WS_B_ROWS)                 \
@@ -56,4 +52,5 @@ WS_TILE(far_cols4, 4, WS_B_COLS | WS_A_FAR)
 #undef WS_TILE_PART
 #undef WS_TILE_BY_ROWS
 #undef WS_TILE
+#undef WS_WHOLE_TILE
 #undef WS_N
