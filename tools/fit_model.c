@@ -31,14 +31,14 @@ int fit_row(const char *name) {
 }
 
 /* Rows whose warps copy for others: one model, with terms for each of these. */
-typedef enum fit_family { FIT_DMMA, FIT_TF32X1, FIT_TF32X2, FIT_TF32W1, FIT_TF32W2, FIT_TF32M1 } fit_family;
+typedef enum fit_family { FIT_DMMA, FIT_TF32X1, FIT_TF32X2, FIT_TF32W1, FIT_TF32W2, FIT_TF32M1, FIT_TF32M2 } fit_family;
 
 static bool is_half(int64_t type) { return type == WSGEMM_F16 || type == WSGEMM_BF16; }
 
 static const ws_dmma_terms *terms_of_family(int64_t type, int64_t family) {
   const int is_complex = type == WSGEMM_C32;
   return family == FIT_DMMA     ? &ws_dmma_terms_h200[type]
-         : family == FIT_TF32M1 ? &ws_tf32m_terms_h200
+         : family >= FIT_TF32M1 ? &ws_tf32m_terms_h200[family - FIT_TF32M1]
          : family >= FIT_TF32W1 ? &ws_tf32w_terms_h200[family - FIT_TF32W1][is_complex]
                                 : &ws_tf32_terms_h200[family - FIT_TF32X1][is_complex];
 }
@@ -80,7 +80,7 @@ void fit_ways(const double *terms, int64_t n, const fit_product *products, fit_e
 
 static void times_of_dmma(const ws_dmma_terms *terms, const fit_product *product, const fit_entry *entries, double *us) {
   ws_problem p = problem_of(product);
-  if (product->family == FIT_TF32M1 && ws_maps_are_across(&p)) p = ws_problem_across(&p);
+  if (product->family >= FIT_TF32M1 && ws_maps_are_across(&p)) p = ws_problem_across(&p);
   for (int64_t e = 0; e < product->n_entries; e++) {
     const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
     const int64_t n_items = ws_ceil_div(p.m, row->bm) * ws_ceil_div(p.n, row->bn);

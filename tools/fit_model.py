@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c, flat_model.c), or of one family of rows that
-copy for others (dmma_model.c: dmma of d or z, or of s, which are rows ffma; tf32x1 .. tf32w2 of s or c, tf32m1 of s), to measurements of suite `row_times`, which must be of one type.
+copy for others (dmma_model.c: dmma of d or z, or of s, which are rows ffma; tf32x1 .. tf32w2 of s or c, tf32m1 and tf32m2 of s), to measurements of suite `row_times`, which must be of one type.
 
     tools/fit_model.py FILE.jsonl ... [--family NAME] [--test FILE.jsonl ...] [--passes N] [--only TEXT,...] [--write]
 
@@ -26,9 +26,9 @@ import row_times
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 HALF_MODELS, COPIED_MODELS = ("wgmma_model", "direct_model", "flat_model"), ("dmma_model",)
 TYPES = {"s": 0, "d": 1, "c": 2, "z": 3, "h": 4}  # wsgemm_type
-FAMILIES = ("dmma", "tf32x1", "tf32x2", "tf32w1", "tf32w2", "tf32m1")  # fit_family
+FAMILIES = ("dmma", "tf32x1", "tf32x2", "tf32w1", "tf32w2", "tf32m1", "tf32m2")  # fit_family
 # The structures of terms in dmma_model.c, in their order: (family, type).
-STRUCTURES = [("dmma", t) for t in "dsz"] + [(f, t) for f in FAMILIES[1:5] for t in "sc"] + [("tf32m1", "s")]
+STRUCTURES = [("dmma", t) for t in "dsz"] + [(f, t) for f in FAMILIES[1:5] for t in "sc"] + [(f, "s") for f in FAMILIES[5:]]
 FLAGS = ("-std=gnu11", "-I.", "-Iinclude", "-Isrc", "-isystem", "/usr/local/cuda/include")
 # How near times are that the choice takes by turns, and how much the times themselves count (fit_model.c).
 SOFTNESS, WEIGHT = 0.03, 1.0

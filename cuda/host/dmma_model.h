@@ -26,8 +26,8 @@ typedef struct ws_dmma_terms {
 extern const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES];
 /* Of rows tf32, and of rows tf32w: by the number of slices, less one; of real products, of complex ones. */
 extern const ws_dmma_terms ws_tf32_terms_h200[2][2], ws_tf32w_terms_h200[2][2];
-/* Of rows tf32m, whose operands come by tensor maps. */
-extern const ws_dmma_terms ws_tf32m_terms_h200;
+/* Of rows tf32m, whose operands come by tensor maps; by slices, of one first. */
+extern const ws_dmma_terms ws_tf32m_terms_h200[2];
 
 /* By sizes and ops alone, as a row decides about the order of summation: of lds it is thought that
  * they are as small as can be. n_items: that are wanted. */

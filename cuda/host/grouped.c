@@ -83,7 +83,7 @@ static CUresult make_map(CUtensorMap *map, wsgemm_type type, const lines *x, int
   const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)x->n_matrices};
   const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * BYTES),
                                  (cuuint64_t)(x->n_matrices > 1 && x->stride > 0 ? x->stride * BYTES : 16)};
-  return ws_tma_encode(map, type, x->data, dims, strides, LINE, box_lines);
+  return ws_tma_encode(map, ws_tma_half(type), x->data, dims, strides, LINE, box_lines);
 }
 
 static CUresult make_maps(const ws_groups *groups, ws_grouped_args *args) {

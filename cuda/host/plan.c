@@ -130,7 +130,7 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 static const ws_dmma_terms *terms_of_copied(const ws_cuda_row *row) {
   if (row->kind == WS_ROW_DMMA) return &ws_dmma_terms_h200[row->type];
   const int n_real = ws_types[row->type].n_real;
-  if (row->takes_maps) return &ws_tf32m_terms_h200;
+  if (row->takes_maps) return &ws_tf32m_terms_h200[row->n_slices - 1];
   return &(row->slice_places > 0 ? ws_tf32w_terms_h200 : ws_tf32_terms_h200)[row->n_slices - 1][n_real - 1];
 }
 
@@ -173,7 +173,8 @@ static bool is_along_k(const ws_problem *p, const ws_cuda_row *row) { return row
 
 /* Of tf32 rows: shorter sums have no proof. */
 static int least_k_of(const ws_cuda_row *row) {
-  return row->slice_places > 0 && row->n_slices > 1 ? WS_TF32W_LEAST_K(ws_types[row->type].n_real) : WS_TF32_LEAST_K;
+  return (row->takes_maps || row->slice_places > 0) && row->n_slices > 1 ? WS_TF32W_LEAST_K(ws_types[row->type].n_real)
+                                                                         : WS_TF32_LEAST_K;
 }
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
@@ -318,15 +319,24 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
   return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
 }
 
+static ws_numerics numerics_of_maps(const ws_cuda_row *row) {
+#define WS_OF_MAPS(name) \
+  { WS_NUMERICS_TF32M1##name, WS_NUMERICS_TF32M2##name }
+  static const struct {
+    int cluster;
+    ws_numerics of_slices[2];
+  } orders[] = {{1, WS_OF_MAPS()},    {2, WS_OF_MAPS(_K2)}, {3, WS_OF_MAPS(_K3)},
+                {4, WS_OF_MAPS(_K4)}, {8, WS_OF_MAPS(_K8)}, {16, WS_OF_MAPS(_K16)}};
+#undef WS_OF_MAPS
+  for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
+    if (orders[i].cluster == row->cluster) return orders[i].of_slices[row->n_slices - 1];
+  return WS_NUMERICS_CHAIN;
+}
+
 /* The same of rows whose warps copy for others; every row's are in the table. A family that has no such row says CHAIN, as ffma rows
  * of one part do. */
 static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
-  if (row->takes_maps)
-    return row->cluster == 8   ? WS_NUMERICS_TF32M1_K8
-           : row->cluster == 4 ? WS_NUMERICS_TF32M1_K4
-           : row->cluster == 3 ? WS_NUMERICS_TF32M1_K3
-           : row->cluster == 2 ? WS_NUMERICS_TF32M1_K2
-                               : WS_NUMERICS_TF32M1;
+  if (row->takes_maps) return numerics_of_maps(row);
   enum { DMMA, TF32X1, TF32X2, TF32W2, FFMA, N_FAMILIES };
 #define WS_OF_MMA_SYNC(name) WS_NUMERICS_DMMA_##name, WS_NUMERICS_TF32X1_##name, WS_NUMERICS_TF32X2_##name
 #define WS_OF_UNITS(name) WS_OF_MMA_SYNC(name), WS_NUMERICS_TF32W2_##name
@@ -451,7 +461,7 @@ ws_gpu_plan ws_gpu_plan_without_row(const ws_call *call, const ws_problem *p, co
                                     int n_slices) {
   ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
   if (kind == WS_ROW_TF32)
-    plan.n_slices = ws_n_slices(call, p), plan.has_maps = plan.n_slices == 1 && !ws_has_second(p) && ws_maps_take(p);
+    plan.n_slices = ws_n_slices(call, p), plan.has_maps = plan.n_slices > 0 && !ws_has_second(p) && ws_maps_take(p);
   plan.takes_fma = (!ws_is_of_hopper(kind) || kind == WS_ROW_SMALL) && ws_gpu_takes_fma(call, p);
   plan.split = ws_is_of_hopper(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;

@@ -1,5 +1,5 @@
 /* row_kind.c - which kind of rows a product gets (ws_gpu_kind_for in plan.h): by its type, its numerics class and sizes, and by the
- * models' times, so that what is asked is the same for every pointer, ld and policy; but FP32 under TF32 also by whether all lines begin at multiples of
+ * models' times, so that what is asked is the same for every pointer, ld and policy; but of FP32 also by whether all lines begin at multiples of
  * 16 bytes, as the fastest rows want that (ws_maps_take). */
 #include <math.h>
 

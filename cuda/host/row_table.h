@@ -113,13 +113,14 @@ static const ws_cuda_row ws_cuda_rows[] = {
   {WS_TF32W_MEMBERS(#t "gemm_tf32w" #slices "_" #bm "x" #bn "_g1_k1_stays", WS_TF32W_STAYS_BYTES, t, slices, bm, bn, 1, stages, \
                     places, blocks, 1, rate),                                                                                   \
    .stays = true},
-#define WS_CUDA_TF32M_ROW(t, bm, bn, stages, turned_stages, places, blocks, cluster, rate)                           \
-  {WS_ROW_MEMBERS(#t "gemm_tf32m1_" #bm "x" #bn "_g1_k" #cluster, "tf32m1", t, bm, bn, WS_TF32_BK(1), stages,        \
-                  WS_TF32M_THREADS(bm), WS_TF32M_SHARED_BYTES(bm, bn, stages, turned_stages, places), blocks, rate), \
-   .kind = WS_ROW_TF32,                                                                                              \
-   .n_slices = 1,                                                                                                    \
-   .takes_maps = true,                                                                                               \
-   .any_parts = true,                                                                                                \
+#define WS_CUDA_TF32M_ROW(t, slices, bm, bn, stages, turned_stages, places, blocks, cluster, rate)                             \
+  {WS_ROW_MEMBERS(#t "gemm_tf32m" #slices "_" #bm "x" #bn "_g1_k" #cluster, "tf32m" #slices, t, bm, bn, WS_TF32_BK(1), stages, \
+                  WS_TF32M_THREADS(slices, bm), WS_TF32M_SHARED_BYTES(slices, bm, bn, stages, turned_stages, places), blocks,  \
+                  rate),                                                                                                       \
+   .kind = WS_ROW_TF32,                                                                                                        \
+   .n_slices = slices,                                                                                                         \
+   .takes_maps = true,                                                                                                         \
+   .any_parts = true,                                                                                                          \
    WS_PARTS_MEMBERS(cluster, 1)},
 /* Threads, shared memory: what a block has at most. */
 #define WS_CUDA_SMALL_ROW(t, owner, bm, bn, blocks, rate)                                                                        \

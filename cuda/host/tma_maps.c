@@ -45,17 +45,18 @@ bool ws_tma_takes(const ws_problem *p) {
  * and 10 to 15 % where lines straddle; fewer than 128 bring nothing more (bench/NOTES.md). */
 enum { PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_L2_128B };
 
-static CUtensorMapDataType map_type_of(wsgemm_type type) {
-  return type == WSGEMM_F32   ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-         : type == WSGEMM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                              : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+CUtensorMapDataType ws_tma_half(wsgemm_type type) {
+  return type == WSGEMM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+}
+static bool is_of_half(CUtensorMapDataType type) {
+  return type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }
 
 /* Boxes of so many elements of so many lines; a line is as long as its swizzle. */
-CUresult ws_tma_encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
+CUresult ws_tma_encode(CUtensorMap *map, CUtensorMapDataType type, const void *data, const cuuint64_t dims[3],
                        const cuuint64_t strides[2], int box_length, int box_lines) {
   const cuuint32_t box[3] = {(cuuint32_t)box_length, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
-  const int line_bytes = box_length * ws_types[type].bytes;
+  const int line_bytes = box_length * (is_of_half(type) ? BYTES : (int)sizeof(float));
   const CUtensorMapSwizzle swizzle = line_bytes == BOX_BYTES       ? CU_TENSOR_MAP_SWIZZLE_128B
                                      : line_bytes == BOX_BYTES / 2 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                                    : CU_TENSOR_MAP_SWIZZLE_32B;
@@ -63,9 +64,8 @@ CUresult ws_tma_encode(CUtensorMap *map, wsgemm_type type, const void *data, con
     const void *given;
     void *wanted;
   } address = {data};
-  return ws_cuda.cuTensorMapEncodeTiled(map, map_type_of(type), 3, address.wanted, dims, strides, box, steps,
-                                        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, (CUtensorMapL2promotion)PROMOTION,
-                                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return ws_cuda.cuTensorMapEncodeTiled(map, type, 3, address.wanted, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                        swizzle, (CUtensorMapL2promotion)PROMOTION, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 /* Of an operand of x elements along m or n: how many of them come to a block for a k block, whose
@@ -98,7 +98,7 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, const loaded
   op->batch_step = x->n_batch == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
   op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
   op->n_slabs = load->n_slabs;
-  return ws_tma_encode(&op->map, type, first, dims, strides, load->box_length, load->box_lines);
+  return ws_tma_encode(&op->map, ws_tma_half(type), first, dims, strides, load->box_length, load->box_lines);
 }
 
 /* ---- floats ---------------------------------------------------------------------------------- */
@@ -116,18 +116,21 @@ bool ws_maps_take(const ws_problem *p) {
 }
 
 /* Of an operand of which a block has item_x along m or n. */
-static CUresult make_map(const ws_strided *x, int item_x, ws_map_operand *op) {
+static CUresult make_map(const ws_strided *x, CUtensorMapDataType type, int item_x, ws_map_operand *op) {
   const int bytes = ws_types[WSGEMM_F32].bytes, box = BOX_BYTES / bytes;
   const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)x->n_batch};
   const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * bytes), x->n_batch > 1 ? (cuuint64_t)(x->stride * bytes) : ANY_STRIDE};
   op->batch_first = 0, op->batch_step = x->n_batch > 1;
-  return ws_tma_encode(&op->map, WSGEMM_F32, x->data, dims, strides, box, x->along_k ? item_x : box);
+  return ws_tma_encode(&op->map, type, x->data, dims, strides, box, x->along_k ? item_x : box);
 }
 
 CUresult ws_map_args_make(const ws_problem *p, const ws_cuda_row *row, ws_map_args *args) {
   const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
-  const CUresult result = make_map(&a, row->bm, &args->a);
-  return result ? result : make_map(&b, row->bn, &args->b);
+  const CUtensorMapDataType rounded = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, whole = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  const bool is_split = row->n_slices > 1;
+  CUresult result = make_map(&a, is_split ? whole : rounded, row->bm, &args->a);
+  if (!result) result = make_map(&b, is_split ? whole : rounded, row->bn, &args->b);
+  return result || !is_split ? result : make_map(&b, rounded, row->bn, &args->b_high);
 }
 
 /* ---- half precision -------------------------------------------------------------------------- */
@@ -197,8 +200,8 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),
                                    p->batch_count > 1 ? (cuuint64_t)(p->c.stride * BYTES) : ANY_STRIDE};
     const int share = WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits);
-    result = ws_tma_encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : WS_WGMMA_BOX_ROWS(share),
-                           args->is_across ? WS_WGMMA_BOX_COLUMNS(share) : BOX);
+    result = ws_tma_encode(&args->c, ws_tma_half(p->c.type), p->c.data, dims, strides,
+                           args->is_across ? BOX : WS_WGMMA_BOX_ROWS(share), args->is_across ? WS_WGMMA_BOX_COLUMNS(share) : BOX);
   }
   return result;
 }

@@ -18,10 +18,13 @@ typedef struct ws_strided {
 ws_strided ws_strided_a(const ws_problem *p);
 ws_strided ws_strided_b(const ws_problem *p);
 
-/* A map of 16-bit elements, or of floats that are rounded to TF32: boxes of so many elements of so many lines; dims[1] lines of dims[0] elements,
- * dims[2] times, strides in bytes. */
-CUresult ws_tma_encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
+/* A map of 16-bit elements, or of floats, as they are or (TFLOAT32) rounded: boxes of so many elements of so many lines; dims[1] lines of dims[0]
+ * elements, dims[2] times, strides in bytes. */
+CUresult ws_tma_encode(CUtensorMap *map, CUtensorMapDataType type, const void *data, const cuuint64_t dims[3],
                        const cuuint64_t strides[2], int box_length, int box_lines);
+
+/* Of half precision. */
+CUtensorMapDataType ws_tma_half(wsgemm_type type);
 
 /* Whether rows by tensor maps can have floats as they are: all lines begin at whole 16 bytes. */
 bool ws_maps_take(const ws_problem *p);

@@ -10,10 +10,10 @@
  *   splitters (4 warps)   make slices of B's part of a stage, in places of their own (tf32_split.cuh)
  *   consumers             split A in registers and multiply, a warpgroup 64 rows (tf32_wgmma_sums.cuh)
  *
- * Rows of tf32m.def, of one slice, load their operands by TMA, which rounds them to TF32:
+ * Rows of tf32m.def load their operands by TMA, which, of one slice, rounds them to TF32:
  *
  *   producer (1 thread)   issues the TMA loads of k blocks (tf32_map_load.cuh)
- *   splitters (3 warps)   transpose a B that is contiguous along n, into buffers of their own; idle for any other B
+ *   splitters             transpose a B that is contiguous along n, into buffers of their own; of two slices make low ones; else idle
  *   consumers             load A's fragments into registers, and multiply by wgmma (tf32_map_sums.cuh)
  *
  * Stages, barriers, groups of warps and clusters are as in gemm_dmma.cuh: `full` counts the producers'
@@ -47,6 +47,8 @@ namespace ws {
 template <class Config> struct tf32_kernel {
   using number = typename Config::sum;
   static constexpr int k_groups = Config::k_groups;
+  static constexpr bool splits_in_place =
+      Config::by_map && Config::b_k && Config::n_slices > 1; /* low slices stand where elements did */
   static constexpr int unit = Config::unit, stage_k = Config::bk * k_groups, n_marks = Config::bm + Config::bn;
 
   /* The item, its k, this block's, and who shares it. */
@@ -71,7 +73,7 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ uint32_t stage_at(int stage) const {
     return stages + uint32_t(Config::slices_bytes + stage * Config::stage_bytes);
   }
-  /* Of slices that splitters make for wgmma. */
+  /* Of slices that splitters make for wgmma; where they do that in place each stage is one. */
   __device__ __forceinline__ uint32_t split(int place) const { return full(2 * Config::n_stages + place); }
   __device__ __forceinline__ uint32_t taken(int place) const { return full(2 * Config::n_stages + Config::n_places + place); }
   __device__ __forceinline__ uint32_t slices_at(int place) const { return stages + uint32_t(place * Config::place_bytes); }
@@ -107,7 +109,10 @@ template <class Config> struct tf32_kernel {
     for (int s = 0; s < Config::n_stages; s++) {
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, Config::by_map ? 1 : WS_TF32_PRODUCERS);
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s,
-                    Config::n_warps + (Config::by_map && Config::b_k ? 0 : Config::n_splitters / 32));
+                    Config::n_warps + (Config::by_map && Config::n_places == 0 ? 0 : Config::n_splitters / 32));
+      if (splits_in_place)
+        mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + 2 * Config::n_stages + s,
+                      Config::n_splitters / 32);
     }
     for (int s = 0; s < Config::n_places; s++) {
       uint64_t *const of = reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + 2 * Config::n_stages + s;
@@ -171,7 +176,9 @@ template <class Config> struct tf32_kernel {
       if (is_asking) {
         mbarrier_arrive_expect_tx(full(stage.place), Config::stage_bytes);
         a.ask(stage_at(stage.place), full(stage.place));
-        b.ask(stage_at(stage.place) + Config::a_bytes, full(stage.place));
+        uint32_t of_b = stage_at(stage.place) + Config::a_bytes;
+        if constexpr (splits_in_place) b.ask(&maps().b_high.map, of_b, full(stage.place)), of_b += Config::slice_bytes;
+        b.ask(of_b, full(stage.place));
       }
       a.advance(), b.advance();
       stage.advance();
@@ -179,17 +186,26 @@ template <class Config> struct tf32_kernel {
     if (!has_met) barrier_sync(0, Config::n_threads);
   }
 
-  /* Splitters, of a B along n. */
-  __device__ __forceinline__ void turn_all(stage_place &stage, slices_place &to) const {
+  /* Splitters, of operands by tensor maps. */
+  __device__ __forceinline__ void split_maps(stage_place &stage, slices_place &to) const {
+    const tf32_map_splitter<Config> splitter{marks() + Config::bm};
 #pragma unroll 1
     for (int left = at.n_k; left > 0; left -= Config::bk) {
       mbarrier_wait<barrier_scope::cta>(full(stage.place), stage.full_parity());
-      mbarrier_wait<barrier_scope::cta>(taken(to.place), to.empty_parity());
-      tf32_map_splitter<Config>::turn(stage_at(stage.place) + Config::a_bytes, slices_at(to.place));
-      fence_proxy_async_shared();
-      arrive_of_warp(split(to.place));
-      arrive_of_warp(empty(stage.place));
-      stage.advance(), to.advance();
+      const uint32_t b = stage_at(stage.place) + Config::a_bytes;
+      if constexpr (splits_in_place) {
+        splitter.split(b + Config::slice_bytes);
+        fence_proxy_async_shared();
+        arrive_of_warp(split(stage.place));
+      } else {
+        mbarrier_wait<barrier_scope::cta>(taken(to.place), to.empty_parity());
+        splitter.turn(b, slices_at(to.place));
+        fence_proxy_async_shared();
+        arrive_of_warp(split(to.place));
+        arrive_of_warp(empty(stage.place));
+        to.advance();
+      }
+      stage.advance();
     }
   }
 
@@ -255,7 +271,7 @@ template <class Config> struct tf32_kernel {
     return false;
   }
 
-  /* The same of a row by tensor maps. A stage is free when wgmma has read B there, or splitters and consumers have. */
+  /* The same of a row by tensor maps. A stage is free when wgmma has read B there, or, B being along n, splitters have. */
   __device__ __forceinline__ bool consume_maps() const {
     tf32_map_sums<Config> s;
     s.clear();
@@ -264,7 +280,7 @@ template <class Config> struct tf32_kernel {
     slices_place from;
     const auto read = [&] {
       mbarrier_wait<barrier_scope::cta>(full(ahead.place), ahead.full_parity());
-      s.read(stage_at(ahead.place));
+      s.read(stage_at(ahead.place), marks());
       if constexpr (!Config::b_k) arrive_of_warp(empty(ahead.place));
       ahead.advance();
     };
@@ -274,11 +290,14 @@ template <class Config> struct tf32_kernel {
 #pragma unroll 1
     for (; n_left > 0; n_left--) {
       s.take(nothing);
-      if constexpr (!Config::b_k) mbarrier_wait<barrier_scope::cta>(split(from.place), from.full_parity());
+      if constexpr (splits_in_place) mbarrier_wait<barrier_scope::cta>(split(stage.place), stage.full_parity());
+      if constexpr (Config::n_places > 0) mbarrier_wait<barrier_scope::cta>(split(from.place), from.full_parity());
       s.begin(Config::b_k ? stage_at(stage.place) + Config::a_bytes : slices_at(from.place));
+      s.middle();
       if (n_left > 1) read();
       s.end();
-      arrive_of_warp(Config::b_k ? empty(stage.place) : taken(from.place));
+      if constexpr (Config::b_k) arrive_of_warp(empty(stage.place));
+      if constexpr (Config::n_places > 0) arrive_of_warp(taken(from.place));
       stage.advance(), from.advance();
     }
     return finish_or_store(s);
@@ -499,6 +518,7 @@ template <class Config> struct tf32_kernel {
   /* This block's columns of an item, from shared memory: four rows a thread, so that neighbours store what lies together. */
   template <bool IS_ALONE> __device__ __forceinline__ void finish_across() const {
     constexpr int n_e = 4;
+    const bool any_marks = Config::n_slices > 1 && has_marks();
     const scaling<Config> scale(args);
     const int n_i = int(ws_min(Config::bm, args.m - at.m)), first = at.sharers.first_column(),
               n_j = min(int(ws_min(Config::bn, args.n - at.n)) - first, at.sharers.columns);
@@ -513,7 +533,7 @@ template <class Config> struct tf32_kernel {
 #pragma unroll
       for (int e = 0; e < n_e; e++) {
         if (i + e >= n_i) continue;
-        const float one[1] = {x[0][e]}, sum = are_finite(one) ? x[0][e] : by_multiply_adds(i + e, j);
+        const float one[1] = {x[0][e]}, sum = mended(one, i + e, j, any_marks);
         c[e * args.ldc] = scale(sum, scale.beta_zero ? 0 : c[e * args.ldc]);
       }
     }
@@ -620,7 +640,7 @@ template <class Config> struct tf32_kernel {
         slices_place to;
         splits = !copies();
         if constexpr (Config::by_map) {
-          if (splits && !Config::b_k) turn_all(stage, to);
+          if (splits && (splits_in_place || Config::n_places > 0)) split_maps(stage, to);
         } else {
           if (splits) split_all(stage, to);
         }

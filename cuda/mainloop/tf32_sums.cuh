@@ -1,6 +1,6 @@
 /* tf32_sums.cuh - the consumers' half of gemm_tf32.cuh: a warp's sums over the k blocks in shared memory.
  *
- *   x = high + low: high the nearest TF32, low what it leaves, of which the units cut a bit
+ *   x = high + low: high the nearest TF32, ties to even, low what it leaves, of which the units cut a bit
  *   two slices: 8 k at a time low high + high low + high high on the tensor cores, these added in FP32
  *   one slice:  high high through all of k on the tensor cores
  *
@@ -12,6 +12,7 @@
 #ifndef WS_CUDA_TF32_SUMS_CUH
 #define WS_CUDA_TF32_SUMS_CUH
 #include "cuda/mainloop/tf32_load.cuh"
+#include "cuda/ptx/cvt_tf32.cuh"
 #include "cuda/ptx/mma_tf32.cuh"
 #include "cuda/ptx/tma.cuh"
 #include "cuda/shared/products.cuh"
@@ -73,15 +74,11 @@ template <class Config> struct tf32_sums {
     for (int e = 0; e < 2; e++) b[j][e] = ld_shared_32(of_b + offset<Config::b_k>(j * 8, 0, pitch_b) + e * second_b);
   }
 
-  /* The slices of an element. A NaN stays one: the low slice is, or (one slice) it is left as it is, as a carry could make a zero of
-   * the one that the hardware generates, 0x7fffffff. */
+  /* The slices of an element; of a NaN they are NaN. */
   static __device__ __forceinline__ void cut(uint32_t bits, uint32_t &high, uint32_t &low) {
-    if constexpr (Config::n_slices == 1) {
-      high = fabsf(__uint_as_float(bits)) < float(__builtin_huge_valf()) ? bits + 0x1000 : bits;
-    } else {
-      high = (bits + 0x1000) & 0xffffe000;
-      low = __float_as_uint(__uint_as_float(bits) - __uint_as_float(high));
-    }
+    const float x = __uint_as_float(bits), rounded = tf32_of(x);
+    high = __float_as_uint(rounded);
+    if constexpr (Config::n_slices > 1) low = __float_as_uint(x - rounded);
   }
   __device__ __forceinline__ void split(uint32_t bits, uint32_t &high, uint32_t &low) {
     least = min(least, 2 * bits - 1);
@@ -163,9 +160,7 @@ template <class Config> struct tf32_sums {
     }
   }
 
-  static __device__ __forceinline__ void set_mark(uint32_t at) {
-    asm volatile("st.shared.b8 [%0], %1;" ::"r"(at), "r"(1) : "memory");
-  }
+  static __device__ __forceinline__ void set_mark(uint32_t at) { st_shared_byte(at, 1); }
   static __device__ __forceinline__ bool is_too_small(uint32_t at) {
     bool is = false;
 #pragma unroll

@@ -187,6 +187,11 @@ __device__ __forceinline__ uint32_t ld_shared_32(uint32_t from) {
   return x;
 }
 
+/* st.shared.b8 */
+__device__ __forceinline__ void st_shared_byte(uint32_t to, uint32_t x) {
+  asm volatile("st.shared.b8 [%0], %1;" ::"r"(to), "r"(x) : "memory");
+}
+
 /* stmatrix.x4: four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of
  * matrix l / 8, and holds of matrix i in x[i] the elements 2 (l % 4) and the next of row l / 4. */
 __device__ __forceinline__ void stmatrix_x4(uint32_t row, const uint32_t (&x)[4]) {

@@ -75,32 +75,36 @@ struct tf32w_config {
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 
-/* The same by tensor maps, of one slice: TMA rounds to TF32; B is loaded as wgmma reads it, or transposed into one of PLACES buffers. IS_ACROSS: the
- * product is C transposed. */
-template <int BM, int BN, int STAGES, int TURNED_STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K, bool IS_ACROSS>
+/* The same by tensor maps. Of one slice TMA rounds to TF32. A B contiguous along k is loaded as wgmma reads it, of two slices as TMA rounds it and once
+ * more as it is; any other is transposed into one of PLACES buffers. IS_ACROSS: the product is C transposed. */
+template <int SLICES, int BM, int BN, int STAGES, int TURNED_STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K, bool IS_ACROSS>
 struct tf32m_config {
   using type = type_s;
   using real = float;
   using element = float;
   using sum = float;
   static constexpr bool a_k = A_K, b_k = B_K, by_map = true, is_across = IS_ACROSS;
-  static constexpr int unit = 1, n_slices = 1, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(1), wm = 16, wn = BN, k_groups = 1,
-                       n_stages = B_K ? STAGES : TURNED_STAGES, n_places = B_K ? 0 : PLACES;
+  static constexpr int unit = 1, n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(1), wm = 16, wn = BN,
+                       k_groups = 1, n_stages = B_K ? STAGES : TURNED_STAGES, n_places = B_K ? 0 : PLACES;
   static constexpr int warps_m = BM / wm, group_warps = warps_m, n_warps = warps_m, n_consuming = n_warps * 32,
-                       n_producers = WS_TF32M_PRODUCERS, n_splitters = WS_TF32M_SPLITTERS, n_threads = WS_TF32M_THREADS(BM);
-  static constexpr int a_bytes = BM * WS_TF32M_LINE_BYTES, group_bytes = (BM + BN) * WS_TF32M_LINE_BYTES,
-                       stage_bytes = group_bytes, slice_bytes = BN * WS_TF32M_LINE_BYTES, slices_of_group = slice_bytes,
-                       place_bytes = slice_bytes, slices_bytes = place_bytes * n_places;
-  static constexpr int body_bytes = WS_TF32M_BODY_BYTES(BM, BN, n_stages, n_places),
-                       shared_bytes = WS_TF32M_SHARED_BYTES(BM, BN, STAGES, TURNED_STAGES, PLACES);
+                       n_producers = WS_TF32M_PRODUCERS, n_splitters = WS_TF32M_SPLITTERS(SLICES, BM),
+                       n_threads = WS_TF32M_THREADS(SLICES, BM);
+  static constexpr int a_bytes = BM * WS_TF32M_LINE_BYTES, slice_bytes = BN * WS_TF32M_LINE_BYTES,
+                       group_bytes = WS_TF32M_STAGE_LINES(SLICES, BM, BN, B_K) * WS_TF32M_LINE_BYTES, stage_bytes = group_bytes,
+                       slices_of_group = slice_bytes * SLICES, place_bytes = slices_of_group,
+                       slices_bytes = place_bytes * n_places;
+  static constexpr int body_bytes = WS_TF32M_BODY_BYTES(SLICES, BM, BN, B_K, n_stages, n_places),
+                       shared_bytes = WS_TF32M_SHARED_BYTES(SLICES, BM, BN, STAGES, TURNED_STAGES, PLACES);
   static constexpr int sum_pitch = WS_TF32_SUM_PITCH(1, BM), sum_pitch_bytes = sum_pitch * 4;
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 56;
   static constexpr int left_registers =
       (first_registers * n_threads - producer_registers * (n_producers + n_splitters)) / n_consuming / 8 * 8;
   static constexpr int consumer_registers = left_registers < 240 ? left_registers : 240;
 
-  static_assert(BM % 64 == 0 && BM <= 256 && BN % 32 == 0 && BN <= 256, "whole warpgroups; a box of TMA");
-  static_assert(STAGES >= 2 && TURNED_STAGES >= 2 && PLACES >= 2 && (n_stages + n_places) * 16 + 8 <= WS_TF32_BARRIER_BYTES,
+  static_assert(BM % 64 == 0 && BM <= 256 && BN % 32 == 0 && BN * SLICES <= 256,
+                "whole warpgroups; a box of TMA, a thread's sums");
+  static_assert(STAGES >= 2 && TURNED_STAGES >= 2 && PLACES >= 2 &&
+                    (n_stages * 3 + n_places * 2) * 8 + 8 <= WS_TF32_BARRIER_BYTES,
                 "one is filled while another is used");
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };

@@ -46,16 +46,20 @@
   (WS_TF32W_BODY_BYTES(unit, slices, bm, bn, k_groups, stages, places) + WS_TF32_CONTROL_BYTES(bm, bn))
 
 /* Rows by tensor maps: a line of 128 bytes of k for each row and column, swizzled, where TMA leaves it or (PLACES, of a B that is
- * contiguous along n) where splitters turn it. */
+ * contiguous along n) where splitters turn it. Of two slices a B along k has two lines: TMA's high slices, and its elements, in whose places low
+ * slices follow. */
 #define WS_TF32M_LINE_BYTES (WS_TF32_LINE * 4)
-#define WS_TF32M_PRODUCERS 32 /* one of which asks for copies: with the splitters a warpgroup */
-#define WS_TF32M_SPLITTERS 96
-#define WS_TF32M_THREADS(bm) ((bm)*2 + WS_TF32M_PRODUCERS + WS_TF32M_SPLITTERS)
-#define WS_TF32M_BODY_BYTES(bm, bn, stages, places) \
-  WS_TF32_LARGER(((stages) * ((bm) + (bn)) + (places) * (bn)) * WS_TF32M_LINE_BYTES, WS_TF32_SUM_BYTES(1, bm, bn, 1))
+#define WS_TF32M_PRODUCERS 32 /* one of which asks for copies: with the splitters whole warpgroups */
+#define WS_TF32M_SPLITTERS(slices, bm) ((slices) > 1 && (bm) > 64 ? 224 : 96) /* two warpgroups wait for their low slices */
+#define WS_TF32M_THREADS(slices, bm) ((bm)*2 + WS_TF32M_PRODUCERS + WS_TF32M_SPLITTERS(slices, bm))
+#define WS_TF32M_STAGE_LINES(slices, bm, bn, b_k) ((bm) + (bn) * ((b_k) ? (slices) : 1))
+#define WS_TF32M_BODY_BYTES(slices, bm, bn, b_k, stages, places)                                                          \
+  WS_TF32_LARGER(((stages)*WS_TF32M_STAGE_LINES(slices, bm, bn, b_k) + (places) * (slices) * (bn)) * WS_TF32M_LINE_BYTES, \
+                 WS_TF32_SUM_BYTES(1, bm, bn, 1))
 /* Of either layout of B. */
-#define WS_TF32M_SHARED_BYTES(bm, bn, stages, turned_stages, places)                                            \
-  (WS_TF32_LARGER(WS_TF32M_BODY_BYTES(bm, bn, stages, 0), WS_TF32M_BODY_BYTES(bm, bn, turned_stages, places)) + \
+#define WS_TF32M_SHARED_BYTES(slices, bm, bn, stages, turned_stages, places)       \
+  (WS_TF32_LARGER(WS_TF32M_BODY_BYTES(slices, bm, bn, 1, stages, 0),               \
+                  WS_TF32M_BODY_BYTES(slices, bm, bn, 0, turned_stages, places)) + \
    WS_TF32_CONTROL_BYTES(bm, bn))
 
 /* Rows whose blocks stay: of so many items there are places, and marks. */

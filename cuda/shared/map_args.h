@@ -15,5 +15,6 @@ typedef struct ws_map_operand {
 typedef struct ws_map_args {
   ws_gemm_args gemm; /* A and B where they are, for what is mended */
   ws_map_operand a, b;
+  ws_map_operand b_high; /* of two slices: B rounded to TF32 */
 } ws_map_args;
 #endif

@@ -52,7 +52,7 @@ class KernelInfo:
         backend: "cpu" or "cuda".
         family: of the CPU the instruction set; of GPUs "simt", "fma16", "vec", "mma", "mma16", "wgmma",
             "direct", "flat", "small", "dmma", "ffma", "outer",
-            "tf32x2", "tf32x1", "tf32w2", "tf32w1", "tf32m1", "f16x3", "bf16x6", "f16x1".
+            "tf32x2", "tf32x1", "tf32w2", "tf32w1", "tf32m1", "tf32m2", "f16x3", "bf16x6", "f16x1".
         type: the letter of its routine, one of "sdczhb": the type of a and b.
         is_usable: whether this machine can run it; of those for GPU memory, whether there is a driver.
         bm, bn, bk: the tile of the result (CPU: of registers), and the block of k loaded at once (CPU:

@@ -100,11 +100,18 @@
   X(TF32W2_G2_K4, "tf32w2_g2_k4")                                                       \
   X(TF32W2_G2_K8, "tf32w2_g2_k8")                                                       \
   X(TF32W2_G2_K16, "tf32w2_g2_k16")                                                     \
-  X(TF32M1, "tf32m1") /* by tensor maps, which round ties to even */                    \
+  X(TF32M1, "tf32m1") /* by tensor maps */                                              \
   X(TF32M1_K2, "tf32m1_k2")                                                             \
   X(TF32M1_K3, "tf32m1_k3")                                                             \
   X(TF32M1_K4, "tf32m1_k4")                                                             \
   X(TF32M1_K8, "tf32m1_k8")                                                             \
+  X(TF32M1_K16, "tf32m1_k16")                                                           \
+  X(TF32M2, "tf32m2")                                                                   \
+  X(TF32M2_K2, "tf32m2_k2")                                                             \
+  X(TF32M2_K3, "tf32m2_k3")                                                             \
+  X(TF32M2_K4, "tf32m2_k4")                                                             \
+  X(TF32M2_K8, "tf32m2_k8")                                                             \
+  X(TF32M2_K16, "tf32m2_k16")                                                           \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

@@ -1,5 +1,5 @@
 /* test_gpu_maps.c - rows of tf32m.def, whose operands come by tensor maps: exact products of all ops at the edges of their tiles,
- * the bound of TF32, how elements are rounded, elements that TF32 does not hold, and operands that no map takes. Lines of A and B
+ * the bound of TF32 (one slice) or FP32 (two), how elements are rounded, elements that TF32 does not hold, and operands that no map takes. Lines of A and B
  * begin at multiples of 16 bytes, with NaN between them; C lies anywhere, and nothing else is written. */
 #include "gpu.h"
 
@@ -36,14 +36,14 @@ static float between_neighbours(void) {
   return (float)(2048 + check_random_in(&rng, -300, 300));
 } /* from 2048 on odd ones are ties */
 
-/* multiple: of lda, ldb, their strides and first elements; 4 where maps take them. */
-static product_case case_new(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, int batch, int multiple,
+/* n_slices: that the class of numerics asks for; multiple: of lda, ldb, their strides and first elements; 4 where maps take them. */
+static product_case case_new(int n_slices, int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, int batch, int multiple,
                              element_maker *make) {
   product_case x = {.d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, ops[trans_a], ops[trans_b], m, n, k)};
   wsgemm_gemm_desc *d = &x.d;
   const int64_t rows_a = trans_a ? k : m, rows_b = trans_b ? n : k;
   x.cols_a = trans_a ? m : k, x.cols_b = trans_b ? k : n;
-  d->math = WSGEMM_MATH_TF32, d->batch_count = batch;
+  d->math = n_slices == 1 ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT, d->batch_count = batch;
   d->lda = (rows_a + multiple - 1) / multiple * multiple + multiple * check_random_in(&rng, 0, 3);
   d->ldb = (rows_b + multiple - 1) / multiple * multiple + multiple * check_random_in(&rng, 0, 3);
   d->ldc = m + check_random_in(&rng, 0, 5);
@@ -141,12 +141,13 @@ static void expect(product_case *x, float round(float), double alpha, double bet
 }
 static float as_it_is(float x) { return x; }
 
-static void exact_case(wsgemm_handle *h, const char *row, int64_t m, int64_t n, int64_t k, int ops_idx) {
-  product_case x = case_new(m, n, k, ops_idx & 1, ops_idx >> 1 & 1, (int)check_random_in(&rng, 1, 3), 4, small_integer);
+static void exact_case(wsgemm_handle *h, const wsgemm_kernel_info *row, int64_t m, int64_t n, int64_t k, int ops_idx) {
+  product_case x =
+      case_new(row->n_slices, m, n, k, ops_idx & 1, ops_idx >> 1 & 1, (int)check_random_in(&rng, 1, 3), 4, small_integer);
   const bool reads_c = check_random_in(&rng, 0, 1);
   x.d.alpha.s = reads_c ? 0.5f : 1, x.d.beta.s = reads_c ? -2 : 0;
   expect(&x, as_it_is, (double)x.d.alpha.s, (double)x.d.beta.s);
-  run_exact(&x, h, row);
+  run_exact(&x, h, row->name);
   case_free(&x);
 }
 
@@ -159,14 +160,16 @@ static wsgemm_handle *handle_of(const char *row) {
 static bool next_row(int *i, wsgemm_kernel_info *row) {
   for (; *i < wsgemm_kernel_count(); (*i)++) {
     *row = row_info_at(*i);
-    if (is_of_family(row, "tf32m1")) return (*i)++, true;
+    if (is_of_family(row, "tf32m1 tf32m2")) return (*i)++, true;
   }
   return false;
 }
+/* What its sums have a proof from. */
+static int64_t least_k_of(const wsgemm_kernel_info *row) { return row->n_slices == 1 ? 24 : 40; }
 
 /* Each row at edges of its tile, all ops; k of no, one and several blocks more or less than its stages and parts. */
 static void exact(void) {
-  static const int64_t ks[] = {24, 31, 32, 33, 64, 95, 160, 257, 512, 1100};
+  static const int64_t ks[] = {24, 31, 32, 33, 40, 63, 64, 95, 160, 257, 512, 1100};
   wsgemm_kernel_info row;
   rng = check_random_from(4411);
   for (int i = 0; next_row(&i, &row);) {
@@ -174,21 +177,21 @@ static void exact(void) {
     const int64_t ms[] = {1, row.bm - 1, row.bm, row.bm + 1, 2 * row.bm + 5},
                   ns[] = {1, row.bn - 3, row.bn, row.bn + 1, 2 * row.bn + 7};
     for (int turn = 0; turn < 60 / check_scale() + 8; turn++)
-      exact_case(h, row.name, ms[check_random_in(&rng, 0, 4)], ns[check_random_in(&rng, 0, 4)], ks[check_random_in(&rng, 0, 9)],
-                 turn % 4);
+      exact_case(h, &row, ms[check_random_in(&rng, 0, 4)], ns[check_random_in(&rng, 0, 4)],
+                 ks[check_random_in(&rng, row.n_slices == 1 ? 0 : 4, 11)], turn % 4);
     wsgemm_destroy(h);
   }
 }
 
-/* Elements halfway between two of TF32 go to the even one; sums of rounded integers are exact. */
+/* Elements halfway between two of TF32 go to the even one, of one slice; sums of rounded integers are exact. */
 static void ties(void) {
   wsgemm_kernel_info row;
   rng = check_random_from(4412);
   for (int i = 0; next_row(&i, &row);) {
     wsgemm_handle *h = handle_of(row.name);
-    for (int o = 0; o < 4; o++) {
+    for (int o = 0; o < 4 && row.n_slices == 1; o++) {
       /* a is rounded, b is a one in each column */
-      product_case x = case_new(70, 50, 40, o & 1, o >> 1, 1, 4, between_neighbours);
+      product_case x = case_new(1, 70, 50, 40, o & 1, o >> 1, 1, 4, between_neighbours);
       for (int64_t l = 0; l < 40; l++)
         for (int64_t j = 0; j < 50; j++) *b_at(&x, 0, l, j) = l == j % 40 ? 1 : 0;
       x.d.alpha.s = 1, x.d.beta.s = 0;
@@ -200,10 +203,12 @@ static void ties(void) {
   }
 }
 
-/* |C - C^| <= (2^-10 (1 + 2^-12) + gamma_{k + 2}) |A| |B|, with a beta of 0; elements below 2^-126 lose up to 2^-137. */
+/* |C - C^| <= gamma_{k + 2} |A| |B|, with a beta of 0; of one slice 2^-10 (1 + 2^-12) more, and elements below 2^-126 lose up to 2^-137. */
 static double worst_of(product_case *x, const char *row) {
   const wsgemm_gemm_desc *d = &x->d;
-  const double u = 0x1p-24, bound = 0x1p-10 * (1 + 0x1p-12) + (double)(d->k + 2) * u / (1 - (double)(d->k + 2) * u);
+  const bool is_tf32 = d->math == WSGEMM_MATH_TF32;
+  const double u = 0x1p-24, of_slices = is_tf32 ? 0x1p-10 * (1 + 0x1p-12) : 0,
+               bound = of_slices + (double)(d->k + 2) * u / (1 - (double)(d->k + 2) * u), lost_below = is_tf32 ? 0x1p-137 : 0;
   double worst = 0;
   for (int p = 0; p < d->batch_count; p++)
     for (int64_t j = 0; j < d->n; j++)
@@ -212,7 +217,8 @@ static double worst_of(product_case *x, const char *row) {
         for (int64_t l = 0; l < d->k; l++) {
           const double a = (double)*a_at(x, p, i, l), b = (double)*b_at(x, p, l, j);
           sum += a * b, magnitude += fabs(a * b);
-          lost += (fabs(a) < FLT_MIN && a != 0 ? 0x1p-137 * fabs(b) : 0) + (fabs(b) < FLT_MIN && b != 0 ? 0x1p-137 * fabs(a) : 0);
+          lost +=
+              (fabs(a) < FLT_MIN && a != 0 ? lost_below * fabs(b) : 0) + (fabs(b) < FLT_MIN && b != 0 ? lost_below * fabs(a) : 0);
         }
         const double y = (double)x->c[p * d->stride_c + j * d->ldc + i], error = fabs(y - sum);
         if (magnitude <= FLT_MAX) /* beyond, a sum of parts may overflow */
@@ -230,7 +236,8 @@ static void bound(void) {
   for (int i = 0; next_row(&i, &row);) {
     wsgemm_handle *h = handle_of(row.name);
     for (int o = 0; o < 4; o++) {
-      product_case x = case_new(row.bm + 9, row.bn + 9, check_random_in(&rng, 24, 900), o & 1, o >> 1, 1, 4, anything);
+      product_case x = case_new(row.n_slices, row.bm + 9, row.bn + 9, check_random_in(&rng, least_k_of(&row), 900), o & 1, o >> 1,
+                                1, 4, anything);
       x.d.alpha.s = 1, x.d.beta.s = 0;
       run(&x, h, row.name);
       const double ratio = worst_of(&x, row.name);
@@ -252,16 +259,16 @@ static float nan_of(int i) {
   return x;
 }
 
-/* Every kernel row of one slice of TF32, those of other families, too: a NaN in A or B makes NaN of its row, or its column, of C alone. */
+/* Every kernel row of one slice of TF32, those of other families, too, and of two by maps: a NaN in A or B makes NaN of its row, or its column, of C alone. */
 static void not_a_number(void) {
   enum { M = 70, N = 66, K = 50 };
   rng = check_random_from(4416);
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
     const wsgemm_kernel_info row = row_info_at(i);
-    if (row.type != WSGEMM_F32 || !is_of_family(&row, "tf32m1 tf32w1 tf32x1")) continue;
+    if (row.type != WSGEMM_F32 || !is_of_family(&row, "tf32m1 tf32m2 tf32w1 tf32x1")) continue;
     wsgemm_handle *h = handle_of(row.name);
     for (int turn = 0; turn < 8 * N_NAN_BITS; turn++) { /* each pattern, in A and in B, by all ops */
-      product_case x = case_new(M, N, K, turn & 1, turn >> 1 & 1, 1, 4, small_integer);
+      product_case x = case_new(row.n_slices, M, N, K, turn & 1, turn >> 1 & 1, 1, 4, small_integer);
       const bool of_a = turn & 4;
       const int64_t l = check_random_in(&rng, 0, K - 1), at = check_random_in(&rng, 0, (of_a ? M : N) - 1);
       *(of_a ? a_at(&x, 0, at, l) : b_at(&x, 0, l, at)) = nan_of(turn / 8);
@@ -282,8 +289,8 @@ static void special(void) {
   for (int i = 0; next_row(&i, &row);) {
     wsgemm_handle *h = handle_of(row.name);
     for (int turn = 0; turn < 8; turn++) {
-      const int64_t m = row.bm + 3, n = row.bn + 5, k = check_random_in(&rng, 24, 300);
-      product_case x = case_new(m, n, k, turn & 1, turn >> 1 & 1, 1, 4, anything);
+      const int64_t m = row.bm + 3, n = row.bn + 5, k = check_random_in(&rng, least_k_of(&row), 300);
+      product_case x = case_new(row.n_slices, m, n, k, turn & 1, turn >> 1 & 1, 1, 4, anything);
       const int n_kinds = turn < 4 ? 4 : 8; /* subnormal ones alone, or all */
       for (int s = 0; s < 6; s++) {
         const int64_t l = check_random_in(&rng, 0, k - 1), of_a = check_random_in(&rng, 0, m - 1),
@@ -309,18 +316,18 @@ static void special(void) {
 /* Operands whose lines begin anywhere: another row runs, and no map is made. */
 static void unaligned(void) {
   rng = check_random_from(4415);
-  wsgemm_handle *h = handle_of("sgemm_tf32m1_128x128_g1_k1");
-  for (int turn = 0; turn < 24; turn++) {
-    product_case x = case_new(130, 131, 77, turn & 1, turn >> 1 & 1, turn % 3 + 1, 1, small_integer);
+  wsgemm_handle *h[] = {handle_of("sgemm_tf32m1_128x128_g1_k1"), handle_of("sgemm_tf32m2_128x128_g1_k1")};
+  for (int turn = 0; turn < 48; turn++) {
+    product_case x = case_new(turn / 24 + 1, 130, 131, 77, turn & 1, turn >> 1 & 1, turn % 3 + 1, 1, small_integer);
     char kernel[128];
     if (x.d.lda % 4 == 0 && x.d.ldb % 4 == 0) x.shift[0] |= 1;
     x.d.alpha.s = 1, x.d.beta.s = 0;
     expect(&x, as_it_is, 1, 0);
-    run_exact(&x, h, NULL);
-    CHECK(explained_text(h, &x.d, "kernel", kernel) && !strstr(kernel, "tf32m"), "%s", kernel);
+    run_exact(&x, h[turn / 24], NULL);
+    CHECK(explained_text(h[turn / 24], &x.d, "kernel", kernel) && !strstr(kernel, "tf32m"), "%s", kernel);
     case_free(&x);
   }
-  wsgemm_destroy(h);
+  wsgemm_destroy(h[0]), wsgemm_destroy(h[1]);
 }
 
 int main(int argc, char **argv) {

@@ -19,7 +19,8 @@ static struct check_random rng;
 
 /* Kernels on Hopper's tensor cores, also those of slices, cut no k between items. */
 static bool never_splits(const wsgemm_kernel_info *row) {
-  return is_of_family(row, "wgmma direct dmma ffma outer flat small tf32x1 tf32x2 tf32m1 tf32w1 tf32w2 f16x3 bf16x6 f16x1");
+  return is_of_family(row,
+                      "wgmma direct dmma ffma outer flat small tf32x1 tf32x2 tf32m1 tf32m2 tf32w1 tf32w2 f16x3 bf16x6 f16x1");
 }
 
 /* Others than the tiled rows, where these are forced one by one (16 bits); under PEDANTIC these are

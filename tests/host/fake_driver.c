@@ -750,7 +750,8 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
                                             CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   (void)steps;
   ENTER(cuTensorMapEncodeTiled);
-  const cuuint32_t element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ? 4 : 2;
+  const bool is_float = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 || type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  const cuuint32_t element_bytes = is_float ? 4 : 2;
   if (!is_map_good(rank, address, dims, strides, box, element_bytes) || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
       !is_swizzle_good(swizzle, box[0] * element_bytes) || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return leave(CUDA_ERROR_INVALID_VALUE);

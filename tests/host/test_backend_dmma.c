@@ -26,8 +26,10 @@ CHILD_CASE(choice) {
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
     for (int ops = 0; ops < 12; ops++) {
       const wsgemm_type type = ops / 4 == 0 ? WSGEMM_F64 : ops / 4 == 1 ? WSGEMM_C64 : WSGEMM_F32;
+      /* the handle's, which typed calls obey, too */
+      REQUIRE(wsgemm_set_math(h, type == WSGEMM_F32 ? WSGEMM_MATH_PEDANTIC : WSGEMM_MATH_DEFAULT) == WSGEMM_SUCCESS, "%s",
+              wsgemm_last_error());
       wsgemm_gemm_desc d = ops_desc(type, ops % 4, sizes[s][0], sizes[s][1], sizes[s][2]);
-      if (type == WSGEMM_F32) d.math = WSGEMM_MATH_PEDANTIC;
       const ws_cuda_row *row = row_of(launch_of(h, &d));
       CHECK(row && (row->kind == WS_ROW_DMMA || type == WSGEMM_F32), "%s", fake.launch[0].kernel);
       if (row->kind != WS_ROW_DMMA) continue; /* floats: where tiled rows are thought to be faster */

@@ -162,8 +162,8 @@ CHILD_CASE(who_uses_them) {
                {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC, false, 0, "ffma"},
                {8192, 8192, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "f16x1"},
                {8192, 8192, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, false, 0, "f16x1"},
-               {512, 512, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "tf32m1"}, /* the launches alone take longer */
-               {511, 511, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "tf32w1"}, /* no lines of whole 16 bytes */
+               {512, 512, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "tf32m1"},   /* the launches alone take longer */
+               {1023, 1023, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "tf32w1"}, /* no lines of whole 16 bytes */
                {2048, 2048, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, true, 0, "simt"},
                {2048, 2048, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 1, "simt"},
                {1024, 100, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "tf32w2"},

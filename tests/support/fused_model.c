@@ -21,8 +21,11 @@ static float float_of(uint32_t bits) {
 }
 
 static float cut_to_tf32(float x) { return float_of(bits_of(x) & (uint32_t)TF32_MASK); }
-static float nearest_tf32(float x) { return float_of((bits_of(x) + 0x1000) & (uint32_t)TF32_MASK); }
-/* to nearest even */
+/* to nearest, ties to even */
+static float nearest_tf32(float x) {
+  const uint32_t bits = bits_of(x);
+  return float_of((bits + 0xfff + (bits >> 13 & 1)) & (uint32_t)TF32_MASK);
+}
 static float nearest_bf16(float x) {
   const uint32_t bits = bits_of(x);
   return float_of((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);

@@ -23,7 +23,7 @@ struct kernel_row {
 
 /* Fills rows with the usable rows of the registry and returns how many there are; at least one for
  * each type, or the check fails. */
-enum { MAX_ROWS = 600 };
+enum { MAX_ROWS = 700 };
 extern const char *rows_backend; /* whose rows: "cpu" at first, or "cuda" */
 int usable_rows(struct kernel_row rows[MAX_ROWS]);
 

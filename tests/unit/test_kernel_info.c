@@ -139,9 +139,9 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
    "k1",                                                                     \
    false,                                                                    \
    false},
-#define WS_CUDA_TF32M_ROW(t, bm, bn, stages, turned_stages, places, blocks, cluster, rate)                                       \
-  {"cuda", "tf32m1", #t "gemm_tf32m1_" #bm "x" #bn "_g1_k" #cluster, #t[0], bm, bn, 32, 1, stages, 128 + 2 * (bm), "k" #cluster, \
-   false,  false},
+#define WS_CUDA_TF32M_ROW(t, slices, bm, bn, stages, turned_stages, places, blocks, cluster, rate)                   \
+  {"cuda", "tf32m" #slices, #t "gemm_tf32m" #slices "_" #bm "x" #bn "_g1_k" #cluster, #t[0],        bm,    bn,   32, \
+   1,      stages,          ((slices) == 2 && (bm) == 128 ? 256 : 128) + 2 * (bm),    "k" #cluster, false, false},
 static const struct line lines[] = {
 #include "../../cuda/rows/dmma.def"
 #include "../../cuda/rows/ffma.def"
@@ -181,12 +181,13 @@ static bool is_one_of(const char *word, const char *words) {
 /* What follows from a family. */
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
-             is_hopper = is_sliced ||
-                         is_one_of(info->family, " wgmma direct flat small dmma ffma outer tf32x1 tf32x2 tf32m1 tf32w1 tf32w2 ");
-  const int n_slices = is_one_of(info->family, " f16x1 tf32x1 tf32m1 tf32w1 ") ? 1
-                       : is_one_of(info->family, " f16x3 tf32x2 tf32w2 ")      ? 2
-                       : is_sliced                                             ? 3
-                                                                               : 0;
+             is_hopper =
+                 is_sliced ||
+                 is_one_of(info->family, " wgmma direct flat small dmma ffma outer tf32x1 tf32x2 tf32m1 tf32m2 tf32w1 tf32w2 ");
+  const int n_slices = is_one_of(info->family, " f16x1 tf32x1 tf32m1 tf32w1 ")   ? 1
+                       : is_one_of(info->family, " f16x3 tf32x2 tf32m2 tf32w2 ") ? 2
+                       : is_sliced                                               ? 3
+                                                                                 : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
   /* small ones by threads, or by warps, of tiles of 16 and more */
   const bool is_by_units =
@@ -206,7 +207,7 @@ static void check_family(const wsgemm_kernel_info *info) {
  * 2 x 2 of A, 1 x 2 of B. */
 static void check_shared(const wsgemm_kernel_info *info) {
   static const int element_bytes[] = {4, 8, 8, 16, 2, 2};
-  const bool is_split_before = info->n_slices > 0 && !is_one_of(info->family, " tf32x1 tf32x2 tf32m1 tf32w1 tf32w2 ");
+  const bool is_split_before = info->n_slices > 0 && !is_one_of(info->family, " tf32x1 tf32x2 tf32m1 tf32m2 tf32w1 tf32w2 ");
   const bool is_doubled = is_split_before && info->type == WSGEMM_C32;
   const int of_a = is_split_before ? 2 * info->n_slices * (is_doubled ? 4 : 1) : element_bytes[info->type],
             of_b = is_split_before ? 2 * info->n_slices * (is_doubled ? 2 : 1) : element_bytes[info->type];
