@@ -162,7 +162,7 @@ CHILD_CASE(others) {
   REQUIRE(wsgemm_create(&invariant) == WSGEMM_SUCCESS && wsgemm_set_invariant(invariant, true) == WSGEMM_SUCCESS &&
               wsgemm_create(&pedantic) == WSGEMM_SUCCESS && wsgemm_set_math(pedantic, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS,
           "%s", wsgemm_last_error());
-  const wsgemm_gemm_desc some = ops_desc(WSGEMM_F32, 0, 129, 271, 4147), vector = ops_desc(WSGEMM_F32, 2, 120, 1, 176),
+  const wsgemm_gemm_desc some = ops_desc(WSGEMM_F32, 0, 207, 441, 153), vector = ops_desc(WSGEMM_F32, 2, 120, 1, 176),
                          shorter = ops_desc(WSGEMM_F32, 0, 1390, 690, 23), elsewhere = device_desc(WSGEMM_F32, 139, 69, 339, 1);
   CHECK(row_of(launch_of(NULL, &some))->kind == WS_ROW_TF32, "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(NULL, &vector), "vec"), "%s", fake.launch[0].kernel);
