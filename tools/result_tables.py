@@ -649,6 +649,7 @@ TABLES = {
     "gpu_random": random_table,
     "gpu_half_random_uniform": uniform_table,
     "gpu_random_uniform": uniform_table,
+    "gpu_random_aligned": uniform_table,
     "gpu_pedantic_random_uniform": uniform_table,
     "gpu_tf32_random_uniform": uniform_table,
     "gpu_tf32_random_aligned": uniform_table,

@@ -523,7 +523,7 @@ static void check_kind(wsgemm_handle *h, const wsgemm_gemm_desc *d, const char *
 
 void unforced_of(wsgemm_type type) {
   static const char multiply_adds[] = "simt ffma outer";
-  const wsgemm_gemm_desc d = to_explain(type, 2048, 2048, 2048), short_k = to_explain(type, 2048, 2048, 16);
+  const wsgemm_gemm_desc d = to_explain(type, 8192, 8192, 8192), short_k = to_explain(type, 2048, 2048, 16);
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   check_kind(h, &d, OF_THREE_PRODUCTS, "by default");
