@@ -66,8 +66,9 @@ template <class Config> struct tf32_map_sums : tf32_wgmma_sums<Config> {
   }
 
   /* What has been read becomes what is multiplied. The units read A's registers until end(), while read() fills others; but ptxas
-   * takes a register for free once an instruction of the units is issued (CUDA 13.0; bench/NOTES.md). So the old ones are used here,
-   * behind end(): nothing is 0, which the compiler does not know. (Low slices are through before read() begins: middle().) */
+   * takes a register for free once an instruction of the units is issued (CUDA 13.0; bench/NOTES.md). So of one slice the old ones are
+   * used here, behind end(): nothing is 0, which the compiler does not know. Of two its allocation has been right without, which
+   * tests/host/wgmma_registers.py looks at; low slices are through before read() begins (middle()). */
   __device__ __forceinline__ void take(uint32_t nothing) {
 #pragma unroll
     for (int s = 0; s < n_steps; s++)
