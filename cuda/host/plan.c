@@ -319,6 +319,7 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
   return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
 }
 
+/* The same of rows by tensor maps; a number of slices that has no such row says CHAIN. */
 static ws_numerics numerics_of_maps(const ws_cuda_row *row) {
 #define WS_OF_MAPS(name) \
   { WS_NUMERICS_TF32M1##name, WS_NUMERICS_TF32M2##name }
@@ -326,7 +327,7 @@ static ws_numerics numerics_of_maps(const ws_cuda_row *row) {
     int cluster;
     ws_numerics of_slices[2];
   } orders[] = {{1, WS_OF_MAPS()},    {2, WS_OF_MAPS(_K2)}, {3, WS_OF_MAPS(_K3)},
-                {4, WS_OF_MAPS(_K4)}, {8, WS_OF_MAPS(_K8)}, {16, WS_OF_MAPS(_K16)}};
+                {4, WS_OF_MAPS(_K4)}, {8, WS_OF_MAPS(_K8)}, {16, {WS_NUMERICS_CHAIN, WS_NUMERICS_TF32M2_K16}}};
 #undef WS_OF_MAPS
   for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
     if (orders[i].cluster == row->cluster) return orders[i].of_slices[row->n_slices - 1];

@@ -18,8 +18,8 @@ typedef struct ws_strided {
 ws_strided ws_strided_a(const ws_problem *p);
 ws_strided ws_strided_b(const ws_problem *p);
 
-/* A map of 16-bit elements, or of floats, as they are or (TFLOAT32) rounded: boxes of so many elements of so many lines; dims[1] lines of dims[0]
- * elements, dims[2] times, strides in bytes. */
+/* A map of 16-bit elements, or of floats, as they are or (TFLOAT32) rounded: boxes of so many elements of so many lines; dims[1] lines
+ * of dims[0] elements, dims[2] times, strides in bytes. */
 CUresult ws_tma_encode(CUtensorMap *map, CUtensorMapDataType type, const void *data, const cuuint64_t dims[3],
                        const cuuint64_t strides[2], int box_length, int box_lines);
 

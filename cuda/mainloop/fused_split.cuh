@@ -14,9 +14,6 @@ constexpr uint32_t fused_least = 2 * (uint32_t(127 - 113) << 23) - 1;
 /* 0 has two TF32 slices, too */
 __device__ __forceinline__ bool is_too_small(uint32_t bits) { return 2 * bits - 1 < fused_least; }
 __device__ __forceinline__ uint32_t high_part(uint32_t bits) { return bits & 0xffffe000; }
-/* The nearest TF32 (cvt.rna.tf32 takes twice the instructions). Of infinity itself, of NaN anything:
- * what these leave is NaN in any case. */
-__device__ __forceinline__ uint32_t nearest_tf32(uint32_t bits) { return (bits + 0x1000) & 0xffffe000; }
 /* The least magnitude of some elements, 0 included; NaN is none. */
 __device__ __forceinline__ float least_of(float least, uint32_t bits) { return fminf(least, fabsf(__uint_as_float(bits))); }
 /* Whether one of them may be too small, by their least. */
@@ -132,7 +129,7 @@ template <int N> __device__ __forceinline__ void split_registers(uint32_t (&x)[N
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const uint32_t bits = x[s][i];
-      x[s][i] = nearest_tf32(bits), rest[s][i] = difference(bits, x[s][i]);
+      x[s][i] = __float_as_uint(tf32_of(__uint_as_float(bits))), rest[s][i] = difference(bits, x[s][i]);
     }
 }
 /* Two steps of 8 k as one of 16 of BF16: its k 2q, 2q + 1, 2q + 8, 2q + 9 are q, q + 4, q + 8, q +

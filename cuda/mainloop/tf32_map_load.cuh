@@ -4,7 +4,8 @@
  * TMA swizzles lines of 128 bytes: 16 bytes number c of line i are at c ^ (i % 8).
  *   along k   a line is 32 k of one x
  *   along x   a box is 32 lines of 32 x, a k each; the next box has the next 32 x
- * What lies beyond the operand is zeros. High slices are rounded to TF32 to nearest, ties to even, by TMA or likewise; low ones are what they leave. */
+ * What lies beyond the operand is zeros. High slices are rounded to TF32 to nearest, ties to even, by TMA or as it does; low ones are
+ * what they leave. */
 #ifndef WS_CUDA_TF32_MAP_LOAD_CUH
 #define WS_CUDA_TF32_MAP_LOAD_CUH
 #include "cuda/mainloop/tf32_sums.cuh"
@@ -32,8 +33,8 @@ template <int X, bool K> struct tf32_map_operand {
   __device__ __forceinline__ void advance() { k += WS_TF32_LINE; }
 };
 
-/* Of B's part of a stage splitters make what wgmma does not find there: low slices of two; of a B that is contiguous along n, which they transpose,
- * high ones, too. */
+/* Of B's part of a stage splitters make what wgmma does not find there: low slices of two; of a B that is contiguous along n, which
+ * they transpose, high ones, too. */
 template <class Config> struct tf32_map_splitter {
   using sums = tf32_sums<Config>;
   static constexpr int n_warps = Config::n_splitters / 32, line_bytes = WS_TF32M_LINE_BYTES;

@@ -12,7 +12,7 @@
 #ifndef WS_CUDA_TF32_SUMS_CUH
 #define WS_CUDA_TF32_SUMS_CUH
 #include "cuda/mainloop/tf32_load.cuh"
-#include "cuda/ptx/cvt_tf32.cuh"
+#include "cuda/ptx/convert.cuh"
 #include "cuda/ptx/mma_tf32.cuh"
 #include "cuda/ptx/tma.cuh"
 #include "cuda/shared/products.cuh"

@@ -1,4 +1,4 @@
-/* convert.cuh - floats to 16-bit numbers and back (PTX ISA: cvt). One instruction each; rounded to
+/* convert.cuh - floats to 16-bit numbers and back, and to TF32 (PTX ISA: cvt). One instruction each; rounded to
  * nearest even, what is too large becomes Inf, subnormals are kept, a NaN stays one. */
 #ifndef WS_CUDA_PTX_CONVERT_CUH
 #define WS_CUDA_PTX_CONVERT_CUH
@@ -30,6 +30,13 @@ __device__ __forceinline__ float float_of_f16(uint16_t bits) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
   return value;
+}
+
+/* The nearest number of TF32, as TMA rounds; compute capability 9.0 or later. */
+__device__ __forceinline__ float tf32_of(float x) {
+  uint32_t bits;
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
 }
 
 /* Exact without an instruction of its own: a bfloat16 is the upper half of a float. */

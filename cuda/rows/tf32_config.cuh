@@ -75,8 +75,8 @@ struct tf32w_config {
   static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
 };
 
-/* The same by tensor maps. Of one slice TMA rounds to TF32. A B contiguous along k is loaded as wgmma reads it, of two slices as TMA rounds it and once
- * more as it is; any other is transposed into one of PLACES buffers. IS_ACROSS: the product is C transposed. */
+/* The same by tensor maps. Of one slice TMA rounds to TF32. A B contiguous along k is loaded as wgmma reads it, of two slices as TMA
+ * rounds it and once more as it is; any other is transposed into one of PLACES buffers. IS_ACROSS: the product is C transposed. */
 template <int SLICES, int BM, int BN, int STAGES, int TURNED_STAGES, int PLACES, int BLOCKS, bool A_K, bool B_K, bool IS_ACROSS>
 struct tf32m_config {
   using type = type_s;

@@ -46,8 +46,8 @@
   (WS_TF32W_BODY_BYTES(unit, slices, bm, bn, k_groups, stages, places) + WS_TF32_CONTROL_BYTES(bm, bn))
 
 /* Rows by tensor maps: a line of 128 bytes of k for each row and column, swizzled, where TMA leaves it or (PLACES, of a B that is
- * contiguous along n) where splitters turn it. Of two slices a B along k has two lines: TMA's high slices, and its elements, in whose places low
- * slices follow. */
+ * contiguous along n) where splitters turn it. Of two slices a B along k has two lines: TMA's high slices, and its elements, in whose
+ * places low slices follow. */
 #define WS_TF32M_LINE_BYTES (WS_TF32_LINE * 4)
 #define WS_TF32M_PRODUCERS 32 /* one of which asks for copies: with the splitters whole warpgroups */
 #define WS_TF32M_SPLITTERS(slices, bm) ((slices) > 1 && (bm) > 64 ? 224 : 96) /* two warpgroups wait for their low slices */

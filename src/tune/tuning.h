@@ -105,7 +105,6 @@
   X(TF32M1_K3, "tf32m1_k3")                                                             \
   X(TF32M1_K4, "tf32m1_k4")                                                             \
   X(TF32M1_K8, "tf32m1_k8")                                                             \
-  X(TF32M1_K16, "tf32m1_k16")                                                           \
   X(TF32M2, "tf32m2")                                                                   \
   X(TF32M2_K2, "tf32m2_k2")                                                             \
   X(TF32M2_K3, "tf32m2_k3")                                                             \

@@ -1,7 +1,8 @@
 /* test_gpu_maps.c - rows of tf32m.def, whose operands come by tensor maps: exact products of all ops at the edges of their tiles,
- * the bound of TF32 (one slice) or FP32 (two), how elements are rounded, elements that TF32 does not hold, and operands that no map takes. Lines of A and B
- * begin at multiples of 16 bytes, with NaN between them; C lies anywhere, and nothing else is written. */
+ * the bound of TF32 (one slice) or FP32 (two), how elements are rounded, elements that TF32 does not hold, and operands that no map
+ * takes. Lines of A and B begin at multiples of 16 bytes, with NaN between them; C lies anywhere, and nothing else is written. */
 #include "gpu.h"
+#include "support/tf32.h"
 
 #include <float.h>
 #include <math.h>
@@ -77,15 +78,6 @@ static float *a_at(const product_case *x, int p, int64_t i, int64_t l) {
 static float *b_at(const product_case *x, int p, int64_t l, int64_t j) {
   const wsgemm_gemm_desc *d = &x->d;
   return &x->b[p * d->stride_b + (d->transb == WSGEMM_NO_TRANS ? j * d->ldb + l : l * d->ldb + j)];
-}
-
-/* The nearest of TF32, ties to even. */
-static float tf32(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
-  memcpy(&x, &bits, sizeof bits);
-  return x;
 }
 
 /* Runs it, C's bytes between its columns included, and brings C into `c`. */
@@ -195,7 +187,7 @@ static void ties(void) {
       for (int64_t l = 0; l < 40; l++)
         for (int64_t j = 0; j < 50; j++) *b_at(&x, 0, l, j) = l == j % 40 ? 1 : 0;
       x.d.alpha.s = 1, x.d.beta.s = 0;
-      expect(&x, tf32, 1, 0);
+      expect(&x, nearest_tf32, 1, 0);
       run_exact(&x, h, row.name);
       case_free(&x);
     }
@@ -259,7 +251,8 @@ static float nan_of(int i) {
   return x;
 }
 
-/* Every kernel row of one slice of TF32, those of other families, too, and of two by maps: a NaN in A or B makes NaN of its row, or its column, of C alone. */
+/* Every kernel row of one slice of TF32, those of other families, too, and of two by maps: a NaN in A or B makes NaN of its row, or its
+ * column, of C alone. */
 static void not_a_number(void) {
   enum { M = 70, N = 66, K = 50 };
   rng = check_random_from(4416);

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <vector>
 
+#include "support/tf32.h"
+
 /* ---- words of the language ------------------------------------------------------------------- */
 
 #define __device__
@@ -132,6 +134,7 @@ uint16_t f16_of(float x);
 uint16_t bf16_of(float x);
 inline uint32_t f16x2_of(float first, float second) { return f16_of(first) | uint32_t(f16_of(second)) << 16; }
 inline uint32_t bf16x2_of(float first, float second) { return bf16_of(first) | uint32_t(bf16_of(second)) << 16; }
+inline float tf32_of(float x) { return nearest_tf32(x); }
 inline float ex2_approx(float x) { return exp2f(x); }
 inline float rcp_approx(float x) { return 1 / x; }
 } // namespace ws

@@ -98,6 +98,10 @@ static void without_maps(const ws_cuda_row *row) {
     if (turn == 7) x.a = (const char *)d.a + 4 * d.stride_a, x.stride_a = -d.stride_a;
     CHECK(!strstr(launch_of(h, &x)->kernel, "tf32m"), "turn %d: %s", turn, fake.launch[0].kernel);
   }
+  d.math = WSGEMM_MATH_DEFAULT; /* of two slices: another row than one of one slice */
+  CHECK((row_of(launch_of(h, &d)) == row) == (row->n_slices == 2) && row_of(&fake.launch[0])->n_slices != 1, "%s by default",
+        fake.launch[0].kernel);
+  d.math = math_of(row);
   fake_fail(FAKE_cuTensorMapEncodeTiled, row->n_slices + 1, row->n_slices + 1, CUDA_ERROR_INVALID_VALUE);
   expect_failure(h, &d, WSGEMM_DEVICE_ERROR, "tensor map");
   wsgemm_destroy(h);
@@ -126,8 +130,8 @@ CHILD_CASE(regions) {
     }
 }
 
-/* Which row it is follows from sizes and ops: no pointer, no ld, no C, no policy changes it, but that lines begin at multiples of 16 bytes, as none
- * do here. */
+/* Which row it is follows from sizes and ops: no pointer, no ld, no C, no policy changes it, but that lines begin at multiples of
+ * 16 bytes, as none do here. */
 CHILD_CASE(choice) {
   (void)unused;
   static const int64_t sizes[][3] = {{239, 369, 639}, {129, 271, 4147}, {207, 441, 153}, {350, 396, 461}};
@@ -164,7 +168,7 @@ CHILD_CASE(others) {
           "%s", wsgemm_last_error());
   const wsgemm_gemm_desc some = ops_desc(WSGEMM_F32, 0, 207, 441, 153), vector = ops_desc(WSGEMM_F32, 2, 120, 1, 176),
                          shorter = ops_desc(WSGEMM_F32, 0, 1390, 690, 23), elsewhere = device_desc(WSGEMM_F32, 139, 69, 339, 1);
-  CHECK(row_of(launch_of(NULL, &some))->kind == WS_ROW_TF32, "%s", fake.launch[0].kernel);
+  CHECK(is_of(launch_of(NULL, &some), "tf32w2"), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(NULL, &vector), "vec"), "%s", fake.launch[0].kernel);
   CHECK(!strstr(launch_of(NULL, &shorter)->kernel, "tf32"), "k = 23: %s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(invariant, &some), "simt"), "in invariant mode %s", fake.launch[0].kernel);

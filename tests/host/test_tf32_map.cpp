@@ -1,12 +1,11 @@
 // test_tf32_map.cpp - what rows of tf32m.def do with the boxes of a tensor map, on the host: the producer's copies, splitters that turn a
-// B along n and make low slices, the places of A's fragments, and marks. TMA is a model of it: boxes of 32 floats, of one slice rounded to TF32
-// (to nearest, ties to even), swizzled by 128 bytes, with zeros beyond the tensor, as measured on an H200 (test_gpu_maps.c has the kernels
-// themselves).
+// B along n and make low slices, the places of A's fragments, and marks. TMA is a model of it: boxes of 32 floats, of one slice rounded
+// to TF32 (to nearest, ties to even), swizzled by 128 bytes, with zeros beyond the tensor, as measured on an H200 (test_gpu_maps.c has
+// the kernels themselves).
 #include "host_device.h"
 
 #define WS_CUDA_PTX_TMA_CUH
 #define WS_CUDA_PTX_MMA_TF32_CUH
-#define WS_CUDA_PTX_CVT_TF32_CUH
 #define WS_CUDA_PTX_WGMMA_REGISTERS_CUH
 #include <cuda.h>
 
@@ -25,14 +24,6 @@ inline uint32_t ld_shared_32(uint32_t from) {
 inline void ld_shared_four(float (&x)[4], uint32_t from) { memcpy(x, host_shared + from, sizeof x); }
 inline void st_shared_byte(uint32_t to, uint32_t x) { host_shared[to] = (unsigned char)x; }
 inline void st_shared_four(uint32_t to, const float (&x)[4]) { memcpy(host_shared + to, x, sizeof x); }
-inline float tf32_of(float x) { // as TMA rounds
-  uint32_t bits;
-  if (x != x) return x;
-  memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
-  memcpy(&x, &bits, sizeof bits);
-  return x;
-}
 // Known by name alone.
 void mma_tf32(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]);
 void mma_tf32_first(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]);
@@ -217,8 +208,8 @@ void two_slices() {
   all<2, 128, 128>(), all<2, 128, 64>(), all<2, 64, 64>(), all<2, 64, 32>();
 }
 
-// The slices of an element, of which a unit reads the first 19 bits: a NaN of any pattern stays one (by the instruction that rounds, here a model
-// of it), infinity is infinity, ordinary numbers are rounded to TF32 or in two slices give the number itself.
+// The slices of an element, of which a unit reads the first 19 bits: a NaN of any pattern stays one (by the instruction that rounds,
+// here a model of it), infinity is infinity, ordinary numbers are rounded to TF32 or in two slices give the number itself.
 template <int N_SLICES> struct some_config {
   static constexpr int n_slices = N_SLICES, unit = 1, wm = 16, wn = 8, bm = 16, bn = 8, group_warps = 1, warps_m = 1,
                        group_bytes = 0, a_bytes = 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tensor_core.h"
+#include "tf32.h"
 
 enum { BLOCK_K = 32, TF32_MASK = -0x2000, BITS = TENSOR_FRACTION_BITS_CC90 };
 
@@ -21,11 +22,7 @@ static float float_of(uint32_t bits) {
 }
 
 static float cut_to_tf32(float x) { return float_of(bits_of(x) & (uint32_t)TF32_MASK); }
-/* to nearest, ties to even */
-static float nearest_tf32(float x) {
-  const uint32_t bits = bits_of(x);
-  return float_of((bits + 0xfff + (bits >> 13 & 1)) & (uint32_t)TF32_MASK);
-}
+/* to nearest even */
 static float nearest_bf16(float x) {
   const uint32_t bits = bits_of(x);
   return float_of((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
