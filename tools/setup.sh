@@ -23,10 +23,10 @@ case "$purpose" in
   test)
     # What only tests use: OpenBLAS as a peer, clang for fuzzers and sanitizers, an Arm compiler with an emulator for the NEON kernels;
     # for others' tests of the BLAS library (tests/foreign) a Fortran compiler, the reference BLAS and LAPACK, NumPy and SciPy on them,
-    # ScaLAPACK and an MPI.
+    # ScaLAPACK and an MPI; ccache for the consumers in tests/packaging, which compile the library again.
     packages="$packages g++ pkg-config git libopenblas0-pthread clang clang-format libclang-rt-dev
       gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-      gfortran make libblas3 liblapack3 python3-numpy python3-scipy python3-pytest python3-hypothesis
+      gfortran make ccache libblas3 liblapack3 python3-numpy python3-scipy python3-pytest python3-hypothesis
       openmpi-bin libscalapack-openmpi2.2"
     programs="$programs pkg-config"
     ;;
