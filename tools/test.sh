@@ -23,5 +23,5 @@ sh tools/setup.sh test
 unset $(env | sed -n 's/^\(OPENBLAS_[A-Z0-9_]*\)=.*/\1/p')
 
 cmake --preset release "-DWSGEMM_CUDA_ARCHITECTURES=${WSGEMM_CUDA_ARCHITECTURES:-native}"
-cmake --build --preset release
+cmake --build --preset release --parallel "$(nproc)"
 exec ctest --preset release --parallel "$(nproc)" "$@"
