@@ -118,6 +118,14 @@ private:
   }
 };
 
+/* What the entry points of a row have in common. A device with Cluster Launch Control has five of them a row, which call one and
+ * the same code: the call costs less than one k block, and the copies would be most of the image. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define WS_CUDA_OF_ALL_SCHEDULERS static __device__ __noinline__
+#else
+#define WS_CUDA_OF_ALL_SCHEDULERS static __device__ __forceinline__
+#endif
+
 /* Of a region the items are numbered alone where they are square. */
 template <class Config> __device__ __forceinline__ ws_tile item_tile_at(const ws_gemm_args &args, int64_t item_idx) {
   if (ws_region_numbers_items(args.region.region, Config::bm, Config::item_n))
@@ -140,14 +148,27 @@ template <class Config> __device__ __forceinline__ ws_k_range k_range_of(const w
   return {range.begin / step * step, range.end};
 }
 
-/* Every item whole: all of its k by its owner, into C. Items outside the region are passed over. */
+/* An item's tile, and its k: in shared memory, where they cost the mainloop no registers. */
+struct product_item {
+  int batch, row, col;
+  int64_t k_first, n_k;
+};
+
+/* All of an item's k, into C. */
+template <class Config, class Product>
+WS_CUDA_OF_ALL_SCHEDULERS void multiply_item(const ws_gemm_args &args, void *shared, const product_item &at) {
+  Product::run(
+      args, shared, at.batch, at.row, at.col, at.k_first, [&] { return at.n_k; },
+      [&](int64_t m_first, int64_t n_first) {
+        return output_scaled<Config>{
+            output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args), args, at.batch, m_first, n_first};
+      });
+}
+
+/* Every item whole, by its owner. Items outside the region are passed over. */
 template <class Config, class Product, class Sched> __device__ __forceinline__ void gemm(const ws_gemm_args &args) {
   extern __shared__ __align__(128) unsigned char shared[];
-  /* the item's tile, and its k: in shared memory, where they cost the mainloop no registers */
-  __shared__ struct {
-    int batch, row, col;
-    int64_t k_first, n_k;
-  } at;
+  __shared__ product_item at;
   Sched sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
     if (threadIdx.x == 0) {
@@ -157,13 +178,7 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
       at.k_first = k.begin, at.n_k = k.end - k.begin;
     }
     __syncthreads();
-    if (!is_item_wanted<Config>(args, at.row, at.col)) return;
-    Product::run(
-        args, shared, at.batch, at.row, at.col, at.k_first, [&] { return at.n_k; },
-        [&](int64_t m_first, int64_t n_first) {
-          return output_scaled<Config>{
-              output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args), args, at.batch, m_first, n_first};
-        });
+    if (is_item_wanted<Config>(args, at.row, at.col)) multiply_item<Config, Product>(args, shared, at);
   });
 }
 
