@@ -85,7 +85,17 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   mainloop.finish(make_output(m_first, n_first), shared, args.m - m_first, args.n - n_first);
 }
 
+/* Whether the entry points of a row call one product in place of having each a copy of it: where there is Cluster Launch Control
+ * they are five, and the copies would be most of the image. The call costs less than a k block. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr bool calls_tiled_products = true;
+#else
+constexpr bool calls_tiled_products = false;
+#endif
+
 template <class Config, template <class, bool, bool> class Mainloop> struct tiled_product {
+  static constexpr bool is_called = calls_tiled_products;
+
   /* Sums k_first .. k_first + n_k() - 1 of one tile of one product, and puts the sums where
    * make_output(m_first, n_first) says for the tile's first element. `row` and `col` fit int, there
    * being less than 2^31 items. They and n_k are asked for again after the main loop, or near its
@@ -118,14 +128,6 @@ private:
   }
 };
 
-/* What the entry points of a row have in common. A device with Cluster Launch Control has five of them a row, which call one and
- * the same code: the call costs less than one k block, and the copies would be most of the image. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-#define WS_CUDA_OF_ALL_SCHEDULERS static __device__ __noinline__
-#else
-#define WS_CUDA_OF_ALL_SCHEDULERS static __device__ __forceinline__
-#endif
-
 /* Of a region the items are numbered alone where they are square. */
 template <class Config> __device__ __forceinline__ ws_tile item_tile_at(const ws_gemm_args &args, int64_t item_idx) {
   if (ws_region_numbers_items(args.region.region, Config::bm, Config::item_n))
@@ -154,15 +156,18 @@ struct product_item {
   int64_t k_first, n_k;
 };
 
-/* All of an item's k, into C. */
+template <class Config>
+__device__ __forceinline__ output_scaled<Config> output_of_item(const ws_gemm_args &args, const product_item &at, int64_t m_first,
+                                                                int64_t n_first) {
+  return {output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args), args, at.batch, m_first, n_first};
+}
+
+/* Written out here and below: from one function for both the compiler makes other code for 9.0, some of it with spills. */
 template <class Config, class Product>
-WS_CUDA_OF_ALL_SCHEDULERS void multiply_item(const ws_gemm_args &args, void *shared, const product_item &at) {
+__device__ __noinline__ void called_multiply_item(const ws_gemm_args &args, void *shared, const product_item &at) {
   Product::run(
       args, shared, at.batch, at.row, at.col, at.k_first, [&] { return at.n_k; },
-      [&](int64_t m_first, int64_t n_first) {
-        return output_scaled<Config>{
-            output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args), args, at.batch, m_first, n_first};
-      });
+      [&](int64_t m_first, int64_t n_first) { return output_of_item<Config>(args, at, m_first, n_first); });
 }
 
 /* Every item whole, by its owner. Items outside the region are passed over. */
@@ -178,7 +183,13 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
       at.k_first = k.begin, at.n_k = k.end - k.begin;
     }
     __syncthreads();
-    if (is_item_wanted<Config>(args, at.row, at.col)) multiply_item<Config, Product>(args, shared, at);
+    if (!is_item_wanted<Config>(args, at.row, at.col)) return;
+    if constexpr (Product::is_called)
+      called_multiply_item<Config, Product>(args, shared, at);
+    else
+      Product::run(
+          args, shared, at.batch, at.row, at.col, at.k_first, [&] { return at.n_k; },
+          [&](int64_t m_first, int64_t n_first) { return output_of_item<Config>(args, at, m_first, n_first); });
   });
 }
 

@@ -142,19 +142,24 @@ struct split_state {
   }
 };
 
-/* The sum of one part of an item's k, to where the sums of parts are, or into the tile's total. */
-template <class Config, class Product>
-WS_CUDA_OF_ALL_SCHEDULERS void multiply_part(const ws_gemm_args &args, void *shared, const split_state &at) {
+/* Where the sum of a part goes: to those of all parts, or into the tile's total. */
+template <class Config>
+__device__ __forceinline__ output_total<Config> output_of_part(const ws_gemm_args &args, typename Config::sum *tile_total,
+                                                               const split_state &at, int64_t m_first, int64_t n_first) {
   using number = typename Config::sum;
+  const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
+  if (!args.split.sums) return {{tile_total, Config::bm, Config::bm > 1, conj}, at.split_idx == 0};
+  number *first = static_cast<number *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
+  return {{first, args.split.ld, Config::bm > 1, conj}, true};
+}
+
+/* See called_multiply_item. */
+template <class Config, class Product>
+__device__ __noinline__ void called_multiply_part(const ws_gemm_args &args, void *shared, typename Config::sum *tile_total,
+                                                  const split_state &at) {
   Product::run(
       args, shared, at.product, at.row, at.col, at.part * args.split.k_per_split, [&] { return at.n_k; },
-      [&](int64_t m_first, int64_t n_first) {
-        const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
-        number *const total = reinterpret_cast<number *>(static_cast<unsigned char *>(shared) + Config::shared_bytes);
-        if (!args.split.sums) return output_total<Config>{{total, Config::bm, Config::bm > 1, conj}, at.split_idx == 0};
-        number *first = static_cast<number *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
-        return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
-      });
+      [&](int64_t m_first, int64_t n_first) { return output_of_part<Config>(args, tile_total, at, m_first, n_first); });
 }
 
 /* By a scheduler that keeps_blocks with memory for the sums or without; by others without, and the
@@ -168,7 +173,14 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   Sched sched(args.sched);
   /* True: that was all of the item. */
   const auto sum_part = [&] {
-    if (is_item_wanted<Config>(args, at.row, at.col)) multiply_part<Config, Product>(args, shared, at);
+    if (is_item_wanted<Config>(args, at.row, at.col)) {
+      if constexpr (Product::is_called)
+        called_multiply_part<Config, Product>(args, shared, tile_total, at);
+      else
+        Product::run(
+            args, shared, at.product, at.row, at.col, at.part * args.split.k_per_split, [&] { return at.n_k; },
+            [&](int64_t m_first, int64_t n_first) { return output_of_part<Config>(args, tile_total, at, m_first, n_first); });
+    }
     __syncthreads(); /* shared memory is free again, and the total complete */
     const bool is_done = args.split.sums || at.split_idx + 1 == args.split.n_splits;
     if (!args.split.sums && is_done)

@@ -66,6 +66,7 @@ static void settings(void) {
         for (int n_threads = 1; n_threads <= 8; n_threads++) {
           const int p = (int)check_random_in(&rng, 0, 3), c = (int)check_random_in(&rng, 0, 6);
           if (n_threads > 4 && n_threads != 8 && check_random_in(&rng, 0, check_scale()) > 0) continue;
+          if (check_scale() > 6 && n_threads % 2 == 1) continue;
           wsgemm_handle *handle = handle_with(n_threads, policies[p], coarse_factors[c]);
           char text[DESCRIPTION_BYTES];
           CHECK(digest_of(&stage, handle, &d, &where, FORM_TYPED) == expected,
