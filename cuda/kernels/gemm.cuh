@@ -86,7 +86,7 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
 }
 
 /* Whether the entry points of a row call one product in place of having each a copy of it: where there is Cluster Launch Control
- * they are five, and the copies would be most of the image. The call costs less than a k block. */
+ * they are five, and the copies would be most of the image. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr bool calls_tiled_products = true;
 #else

@@ -29,7 +29,7 @@ constexpr bool has_many_registers = true;
 #endif
 
 template <class Config> struct vector_product {
-  static constexpr bool is_called = false; /* short */
+  static constexpr bool is_called = false; /* short: copies cost little */
   using element = typename Config::element;
   using sum_type = products<Config>;
   static constexpr bool along_m = Config::bn == 1;

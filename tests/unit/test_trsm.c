@@ -338,7 +338,7 @@ static void batches(void) {
       REQUIRE(wsgemm_set_num_threads(NULL, n_threads) == WSGEMM_SUCCESS, "threads");
       const int64_t sizes[][3] = {{5, 7, 40}, {60, 20, 17}, {130, 60, 3}, {90, 40, 9}, {300, 5, 9}};
       for (int i = 0; i < 5; i++) {
-        if (check_scale() > 6 && (t + i + n_threads) % 3 != 0) continue;
+        if (check_scale() > 6 && (t + i) % 3 != 2) continue;
         struct shape shape = shape_drawn(types[t], sizes[i][0], sizes[i][1]);
         shape.batch = sizes[i][2];
         run_once(&shape, KIND_TAME, NULL, "batch");
